@@ -159,9 +159,8 @@ def localized(
         kernel = _Kernel(Localized(method.sampler, localization.levels(num_steps)), logdensity_fn)
     if not localization.localizes:
         raise InputError(
-            f"sigma is {localization.sigma} and eps_end {localization.eps_end}, with which sign(Y) "
-            "is mostly noise; "
-            "lower one of them"
+            f"sigma is {localization.sigma} and eps_end {localization.eps_end}, with which "
+            "sign(Y) is mostly noise; lower one of them"
         )
     return SamplingAlgorithm(kernel.init, kernel.step)
 

@@ -260,8 +260,7 @@ class SLSampler(_Sampler, dimod.Initialized):
         if given is not None and np.ptp(_given("beta", given)) == 0:
             warnings.warn(
                 f"all sweeps are at beta = {ends[0]:g}, and reads are the lowest states visited, "
-                "not draws; use "
-                "BoltzmannSampler for draws",
+                "not draws; use BoltzmannSampler for draws",
                 stacklevel=2,
             )
         info = {

@@ -319,8 +319,7 @@ def checked_terms(name: str, terms: Coefficients) -> Coefficients:
     if not (largest == 0 or _SMALLEST < largest < _LARGEST):
         raise InputError(
             f"{name}: the largest coefficient is {largest:g}; multiply all of them by one number "
-            "so that it "
-            f"lies between {_SMALLEST:g} and {_LARGEST:g}"
+            f"so that it lies between {_SMALLEST:g} and {_LARGEST:g}"
         )
     return terms
 
@@ -346,9 +345,8 @@ def annealed_terms(name: str, terms: Coefficients, annealing: Mapping[str, Any])
     if abs(penalties.largest) * _PRECISION > _TOLD_APART * penalties.gain:
         warnings.warn(
             f"{name}: chains have values of 32 bits, which cannot tell costs of up to "
-            f"{penalties.gain:.3g} "
-            f"apart beside penalties of {abs(penalties.largest):.3g}; lower the penalties, or "
-            "leave annealing out",
+            f"{penalties.gain:.3g} apart beside penalties of {abs(penalties.largest):.3g}; lower "
+            "the penalties, or leave annealing out",
             stacklevel=6,
         )
     return terms

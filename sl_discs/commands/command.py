@@ -51,8 +51,7 @@ def own_flags() -> tuple[flags.FlagValues, types.SimpleNamespace]:
     }
     words = (
         "Python files or modules with samplers or problems of your own (register_sampler, "
-        "register_problem), "
-        "separated by commas, imported first"
+        "register_problem), separated by commas, imported first"
     )
     define["multi_string"](_IMPORT, [], words)
     return own, types.SimpleNamespace(**define)

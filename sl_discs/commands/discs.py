@@ -69,8 +69,7 @@ def _import_main(arguments: list[str]) -> tuple[Any, list[str]]:
             raise
         raise MissingExtra(
             f"DISCS needs {error.name}, which is not installed; install it with: pip install -e "
-            "'FOLDER[discs]', "
-            "where FOLDER is the clone of sl_discs"
+            "'FOLDER[discs]', where FOLDER is the clone of sl_discs"
         ) from error
 
 
@@ -96,8 +95,7 @@ def _main(given: Given) -> int:
     except FileNotFoundError as error:  # what DISCS raises for a missing dataset
         raise InputError(
             f"there is no {error.filename}; give the data as --model_config.data_root=FOLDER, or "
-            "generate a random "
-            "family with sl-discs discs data"
+            "generate a random family with sl-discs discs data"
         ) from None
     config = module.get_main_config()
     module.update_save_dir(config)
@@ -119,16 +117,14 @@ def _check_config(module: Any) -> None:
     except (ImportError, AttributeError) as error:
         raise InputError(
             f"DISCS's model {model.get('name')} cannot be imported with the installed packages "
-            f"({error}); choose "
-            "another one"
+            f"({error}); choose another one"
         ) from error
     try:
         config = module.get_main_config()
     except ModuleNotFoundError as error:
         raise InputError(
             f"DISCS has no graph_type {model.get('graph_type')!r} of {model.get('name')} "
-            f"({error}); "
-            f"those that it has are files in {configs}/{model.get('name')}"
+            f"({error}); those that it has are files in {configs}/{model.get('name')}"
         ) from None
     except KeyError:
         raise InputError(
@@ -137,16 +133,14 @@ def _check_config(module: Any) -> None:
         ) from None
     if not config.model.name:
         raise InputError(
-            f"{model.get('name')} needs an experiment config of its own; pass --config=FILE, such "
-            "as "
-            "discs/experiment/configs/mis/er_density.py"
+            f"{model.get('name')} needs an experiment config of its own; pass --config=FILE, "
+            "such as discs/experiment/configs/mis/er_density.py"
         )
     path = Path(config.model.get("data_path") or "", "params.pkl")
     if config.model.get("data_path") and not path.is_file():
         raise InputError(
-            f"there is no {path}, the trained parameters of {config.model.name}; give their folder "
-            "as "
-            "--model_config.data_path=FOLDER, or train them with DISCS's discs/learning"
+            f"there is no {path}, the trained parameters of {config.model.name}; give their "
+            "folder as --model_config.data_path=FOLDER, or train them with DISCS's discs/learning"
         )
 
 
@@ -185,8 +179,7 @@ def _fit_batches(config: ConfigDict) -> str:
         experiment.model = experiment.get("model", {}) | {"num_models": size} | limits
     return (
         f"{family.name} has {count} graphs here: batches are of {size} (num_models; DISCS's "
-        "config: "
-        f"{model.num_models}), and sizes are read from the files"
+        f"config: {model.num_models}), and sizes are read from the files"
     )
 
 
@@ -200,9 +193,8 @@ def _summarize(folder: Path, start: float, sampler: str) -> int:
     results = [path for path in written if path.suffix in (".pkl", ".csv")]
     if not results:
         tell(
-            f"error: DISCS wrote no result to {folder}; it hides errors while it reads graphs, so "
-            "check "
-            "model_config.data_root, graph_type and cfg_str"
+            f"error: DISCS wrote no result to {folder}; it hides errors while it reads graphs, "
+            "so check model_config.data_root, graph_type and cfg_str"
         )
         return 1
     say(f"took {time.time() - start:.1f} s")

@@ -60,9 +60,8 @@ _FIXED = {
     ("maxclique/twitter", ""): (247, 12174, 196, 200),
 }
 _REMEDY = (
-    "sl-discs discs main reads these limits from files with another number of graphs than DISCS's "
-    "config says; for "
-    "DISCS alone, copy the --config file below and add to its config: "
+    "sl-discs discs main reads these limits from files with another number of graphs than "
+    "DISCS's config says; for DISCS alone, copy the --config file below and add to its config: "
     "model=dict(max_num_nodes=0, max_num_edges=0, num_instances=0)"
 )
 

@@ -28,9 +28,8 @@ def define_flags(define: Any, engines: Collection[str]) -> None:
     `own_flags`.
     """
     words = (
-        f"Problem to solve: {join_names([*KINDS, 'one of your own'])}. Required for a graph; known "
-        "for a file of a "
-        "model, and mis for a SAT formula."
+        f"Problem to solve: {join_names([*KINDS, 'one of your own'])}. Required for a graph; "
+        "known for a file of a model, and mis for a SAT formula."
     )
     define.string("problem", None, words)
     define_format(define)

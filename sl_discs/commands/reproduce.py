@@ -57,9 +57,9 @@ define.string(
     "output", None, "Folder of the cells and the report; default: results/reproduce-PROFILE."
 )
 words = (
-    "In main, how localized methods read the paper: run, DISCS's annealing over the run; or level, "
-    "the annealing "
-    "anew in each of 512 levels with sigma=15, and beside it the same without tilt."
+    "In main, how localized methods read the paper: run, DISCS's annealing over the run; or "
+    "level, the annealing anew in each of 512 levels with sigma=15, and beside it the same "
+    "without tilt."
 )
 define.enum("reading", "run", ANNEALS, words)
 words = "In main, also run the settings of configs/sampler/tuned for each dataset and method."

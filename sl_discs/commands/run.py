@@ -74,9 +74,8 @@ _SAMPLER = _define_config(
 )
 words = (
     "Names of samplers to compare. Each uses its defaults, or --sampler_config if that has its "
-    "name. Fields of "
-    "the latter given as --sampler_config.FIELD apply to every sampler that has the field. Known: "
-    f"{', '.join(known_samplers())}."
+    "name. Fields of the latter given as --sampler_config.FIELD apply to every sampler that has "
+    f"the field. Known: {', '.join(known_samplers())}."
 )
 define.list("samplers", None, words)
 define.enum(
@@ -128,9 +127,8 @@ def _samplers() -> dict[str, dict[str, Any]]:
         raise InputError("no sampler is named; give --sampler_config=FILE or --samplers=NAME,NAME")
     if given and given["name"] not in names:
         raise InputError(
-            f"--sampler_config is of {given['name']!r}, which --samplers={','.join(names)} lacks; "
-            "add it "
-            "there, or give the config of one of these"
+            f"--sampler_config is of {given['name']!r}, which --samplers={','.join(names)} "
+            "lacks; add it there, or give the config of one of these"
         )
     overridden = config_flags.get_override_values(FLAGS["sampler_config"]) if given else {}
     found = []
@@ -268,9 +266,9 @@ def _with_sampler_file(argv: Sequence[str]) -> Sequence[str]:
         if not is_localized(name) and fields[0][1] in method_fields(localized_name(name)):
             hint = f", and {localized_name(name)!r} has it"
     raise InputError(
-        f"{fields[0][0]} is of no sampler in --samplers{hint}; name one that has all fields given "
-        "so, or give "
-        "--sampler_config=FILE, its config, such as configs/sampler/sl_gwg_config.py"
+        f"{fields[0][0]} is of no sampler in --samplers{hint}; name one that has all fields "
+        "given so, or give --sampler_config=FILE, its config, such as "
+        "configs/sampler/sl_gwg_config.py"
     )
 
 

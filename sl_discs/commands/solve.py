@@ -205,8 +205,7 @@ def _summary(result: Result, read_s: float, verified: str) -> str:
         initial, final = (result.annealing[f"{end}_temperature"] for end in ("init", "final"))
         lines.append(
             f"{result.sampler} on {result.engine}{note}: {chains} chains x {result.steps:,} "
-            f"steps{rounds}, "
-            f"temperature {initial:.3g} to {final:.3g}, {result.ending}"
+            f"steps{rounds}, temperature {initial:.3g} to {final:.3g}, {result.ending}"
         )
     parts = {
         "build_s": "reductions and bounds",

@@ -66,9 +66,9 @@ words = (
 )
 define.integer("parallel", None, words, lower_bound=1)
 words = (
-    "With --executor=slurm: options of sbatch, such as partition=gpu,gpus_per_node=1,time=4:00:00; "
-    "one that has no "
-    "value comes first, as in exclusive,partition=gpu. May be repeated."
+    "With --executor=slurm: options of sbatch, such as "
+    "partition=gpu,gpus_per_node=1,time=4:00:00; one that has no value comes first, as in "
+    "exclusive,partition=gpu. May be repeated."
 )
 define.multi_string("slurm", [], words)
 define.boolean("dry_run", False, "With run: print the commands, or the script for Slurm, instead.")

@@ -122,9 +122,8 @@ def build_sampler(name: str, config: config_dict.ConfigDict, fixes: bool) -> Any
         and config.model.name not in _LINEAR_IN_EACH_SITE
     ):
         raise InputError(
-            f"{config.sampler.name} needs exact gains, which gradients of {config.model.name} are "
-            "not; "
-            f"use {OWN}metropolis, or gibbs or sl_gibbs of DISCS"
+            f"{config.sampler.name} needs exact gains, which gradients of {config.model.name} "
+            f"are not; use {OWN}metropolis, or gibbs or sl_gibbs of DISCS"
         )
     return OwnSampler(sampler, chains, states, localization, length, temperatures)
 
@@ -136,8 +135,7 @@ def _temperatures_by_level(
     if "t_schedule" not in experiment:
         raise InputError(
             "sampler_config.anneal is 'level', but this experiment of DISCS has no t_schedule to "
-            "begin anew in each "
-            "level; set it to 'run'"
+            "begin anew in each level; set it to 'run'"
         )
     fields = {field.name for field in dataclasses.fields(Annealing)}
     annealing = Annealing(**{name: value for name, value in experiment.items() if name in fields})
@@ -269,8 +267,7 @@ class _BatchSampler(abc.ABC):
             if x.shape != expected:
                 raise InputError(
                     f"a localized sampler got states of shape {x.shape}, but was built for "
-                    f"{expected} "
-                    "from config.experiment.batch_size and config.model.shape"
+                    f"{expected} from config.experiment.batch_size and config.model.shape"
                 )
             chains, key = state["chains"], keys.fold(keys.from_rng(rng), _FIRST)
             begins, noise = jnp.all(chains.step == 0), jnp.float32(self._levels.first_noise)

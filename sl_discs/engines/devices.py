@@ -102,9 +102,8 @@ def check_threads() -> None:
     """
     if _lost_threads:
         raise InputError(
-            "this process was forked from one that was already using JAX, and JAX's threads do not "
-            "survive a "
-            "fork; start workers with multiprocessing.get_context('spawn')"
+            "this process was forked from one that was already using JAX, and JAX's threads do "
+            "not survive a fork; start workers with multiprocessing.get_context('spawn')"
         )
     if jax.config.jax_platforms:  # type: ignore[attr-defined]
         local_devices()

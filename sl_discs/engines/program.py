@@ -303,9 +303,8 @@ def check_ladder(program: Program, num_chains: int, parts: int = 1) -> None:
         )
     if program.ladder > 1 and not (program.levels is None and program.field is None):
         raise InputError(
-            "chains with levels or external fields have different targets and cannot swap states; "
-            "expected a "
-            "ladder of 1"
+            "chains with levels or external fields have different targets and cannot swap "
+            "states; expected a ladder of 1"
         )
 
 

@@ -91,9 +91,8 @@ class Part:
         if others := sorted(counts - {self.count}):
             raise InputError(
                 f"{run}: a run of {', '.join(map(str, others))} part(s) has begun, but this one "
-                f"has {self.count}; "
-                "give as many to resume it, give another save_root, or remove `checkpoint` and "
-                "`parts` to begin anew"
+                f"has {self.count}; give as many to resume it, give another save_root, or remove "
+                "`checkpoint` and `parts` to begin anew"
             )
 
     @contextlib.contextmanager

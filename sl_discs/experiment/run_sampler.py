@@ -132,9 +132,8 @@ def fit_to_memory(
         settings = dataclasses.replace(settings, instances_per_batch=at_once)
         need, pack = largest(settings)
     return settings, (
-        f"{wanted} instances per batch would not fit into {format_bytes(limit)} per device: using "
-        f"{at_once} per "
-        f"batch, about {format_bytes(need)}; the results are the same"
+        f"{wanted} instances per batch would not fit into {format_bytes(limit)} per device: "
+        f"using {at_once} per batch, about {format_bytes(need)}; the results are the same"
     )
 
 

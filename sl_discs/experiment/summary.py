@@ -178,8 +178,7 @@ def _quality(record: ExperimentRecord) -> list[str]:
     title = (
         f"Best {record.kind.unit} of each instance, verified: mean +- standard deviation over "
         "instances (divisor n), se the mean's standard error. 'at log steps': only states at "
-        "logged steps "
-        "count, as in DISCS."
+        "logged steps count, as in DISCS."
     )
     return [*textwrap.wrap(title, WIDTH), *_table(rows)]
 
@@ -272,16 +271,14 @@ def _notes(record: ExperimentRecord) -> list[str]:
     notes = [not_localized_note(names)] if names else []
     if any(_shown(record, name) for name in record.samplers):
         notes.append(
-            f"published: ICML 2025 paper, {record.kind.compared_unit}, mean +- standard deviation "
-            "over "
-            "instances; a published difference is that of the means, the paper gives no error for "
-            "it."
+            f"published: ICML 2025 paper, {record.kind.compared_unit}, mean +- standard "
+            "deviation over instances; a published difference is that of the means, the paper "
+            "gives no error for it."
         )
         if record.dataset.generated:
             notes.append(
                 "These instances were generated; the published numbers were measured on other "
-                "graphs of the same "
-                "family."
+                "graphs of the same family."
             )
     known = [name for name in record.samplers if _published(record, name)]
     if others := dict.fromkeys(words for name in known for words in _differences(record, name)):

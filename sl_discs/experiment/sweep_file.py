@@ -224,9 +224,8 @@ def parse_extra(arguments: Sequence[str]) -> dict[str, str]:
             raise InputError(f"{argument!r} after -- is not valid; write --flag=value")
         if flag in (_SAVE_ROOT, _IMPORT, "samplers", "part", "run_local"):
             raise InputError(
-                f"--{flag} is not for single runs, each of which is whole, in a folder of its own; "
-                "the sweep has "
-                "--save_root, --import and --samplers, before --"
+                f"--{flag} is not for single runs, each of which is whole, in a folder of its "
+                "own; the sweep has --save_root, --import and --samplers, before --"
             )
         extra[flag] = value
     return extra
@@ -242,9 +241,9 @@ def run_arguments(
     """
     if sweep.model not in GRAPH_PROBLEMS or sweep.graph_type is None:
         raise InputError(
-            f"the sweep's model is {sweep.model!r}; this project runs {', '.join(GRAPH_PROBLEMS)}, "
-            "on graphs. "
-            "sl-discs discs sweep runs DISCS's other models, with DISCS itself"
+            f"the sweep's model is {sweep.model!r}; this project runs "
+            f"{', '.join(GRAPH_PROBLEMS)}, on graphs. sl-discs discs sweep runs DISCS's other "
+            "models, with DISCS itself"
         )
     settings = sweep.runs[number - 1]
     name = own_name(sweep.sampler_of(number))
@@ -301,8 +300,8 @@ def check_runnable(
         if own_name(name) not in known_samplers():
             raise InputError(
                 f"run {number}: {name!r} is no sampler of this project; choose others with "
-                "--samplers, or give "
-                "--import=FILE if it is your own; sl-discs discs sweep runs those of DISCS"
+                "--samplers, or give --import=FILE if it is your own; sl-discs discs sweep runs "
+                "those of DISCS"
             )
 
 

@@ -99,9 +99,8 @@ def read_matrix_market(source: Source) -> own.Labelled:
     if banner is None:
         raise after.error(
             after.after,
-            f"{show(b' '.join(words))} defines neither a graph nor a model; expected a matrix that "
-            "is coordinate or "
-            "array, real, integer or pattern, and general or symmetric",
+            f"{show(b' '.join(words))} defines neither a graph nor a model; expected a matrix "
+            "that is coordinate or array, real, integer or pattern, and general or symmetric",
         )
     listed, mirrored = banner[1] == b"coordinate", banner[2] == b"symmetric"
     size_line = (
@@ -194,8 +193,7 @@ def read_graphml(source: Source) -> own.Labelled:
         if tuple(found[what] for what in ("node", "edge", "default", "data")) != counts:
             raise ValueError(
                 "something is listed twice or beside the one graph, an edge leads to what is not "
-                "listed, or a key "
-                "with a default is neither for nodes nor for edges"
+                "listed, or a key with a default is neither for nodes nor for edges"
             )
     nodes = {node: of_nodes | data for node, data in nodes.items()}
     return _attributed(source, nodes, [(u, v, of_edges | data) for u, v, data in edges])

@@ -150,8 +150,7 @@ class Graph:
             row = int(np.argmax(first_rows(codes) != np.arange(len(codes))))
             raise InputError(
                 f"{name}: edge {tuple(edges[row].tolist())} appears more than once; give each "
-                "undirected edge one "
-                "row (a symmetric matrix holds each twice)"
+                "undirected edge one row (a symmetric matrix holds each twice)"
             )
         if weights is not None:
             weights = real_array(f"{name}: weights", weights)
@@ -439,9 +438,9 @@ def graph_from_networkx(
     )
     if not proper:
         raise InputError(
-            f"{name}: a directed graph or multigraph; make a networkx.Graph of it, and decide what "
-            "becomes of "
-            "weights of opposite or parallel edges, of which networkx.Graph(graph) keeps one"
+            f"{name}: a directed graph or multigraph; make a networkx.Graph of it, and decide "
+            "what becomes of weights of opposite or parallel edges, of which "
+            "networkx.Graph(graph) keeps one"
         )
     labels = list(graph.nodes)
     if set(labels) == set(range(len(labels))):

@@ -184,9 +184,8 @@ def write_dimacs(path: str | os.PathLike, graph: Graph) -> None:
 # 3}`.
 
 EDGE_LINE = (
-    "an edge, 'u v' or 'u v w', with a weight everywhere or nowhere, between nodes that are whole "
-    "numbers, or any "
-    "words with --format=edge_list"
+    "an edge, 'u v' or 'u v w', with a weight everywhere or nowhere, between nodes that are "
+    "whole numbers, or any words with --format=edge_list"
 )
 _ENDS = {
     "from",
@@ -340,9 +339,8 @@ def offset_of(source: Source) -> float:
         name = "scale" if word.lower() == b"scale" else "offset"
         if name in found or not is_real(number) or (name == "scale" and float(number) != 1):
             raise FormatError(
-                f"{source.path}: a comment with the {name} {show(number)}; expected one offset, a "
-                "number, and no "
-                "scale other than 1"
+                f"{source.path}: a comment with the {name} {show(number)}; expected one offset, "
+                "a number, and no scale other than 1"
             )
         found[name] = float(number)
     return found.get("offset", 0.0)

@@ -128,7 +128,6 @@ def check_separators(source: Source) -> None:
         return
     advice = (
         "columns parted by commas or semicolons; part them by blanks: tr {marks} < {file} > "
-        "NEW.edges, or see "
-        "docs/files.md"
+        "NEW.edges, or see docs/files.md"
     )
     raise _refusal(source, advice, marks="';,' ' .'" if b";" in words[0] else "',' ' '")

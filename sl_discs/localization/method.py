@@ -52,12 +52,10 @@ class Method:
 def not_localized_note(names: Sequence[str]) -> str:
     """Returns a note to the user on the final samples of such methods."""
     return (
-        f"final samples of {', '.join(names)} are the chains' last states. With these settings the "
-        "observation Y "
-        "has too much noise at the end for its sign to be a draw (signal-to-noise ratio below "
-        f"{MIN_FINAL_SNR:g}). "
-        "Best states do not depend on this. For draws set sigma=2, eps_end=0.01 and "
-        "alpha=geom(2,1)."
+        f"final samples of {', '.join(names)} are the chains' last states. With these settings "
+        "the observation Y has too much noise at the end for its sign to be a draw "
+        f"(signal-to-noise ratio below {MIN_FINAL_SNR:g}). Best states do not depend on this. "
+        "For draws set sigma=2, eps_end=0.01 and alpha=geom(2,1)."
     )
 
 

@@ -53,9 +53,8 @@ class Geometric:
     def __post_init__(self):
         if not (1 <= self.a < np.inf and 0 <= self.b < np.inf) or (self.a == 1 and self.b == 0):
             raise InputError(
-                f"sampler_config.alpha is geom({self.a:g},{self.b:g}); expected a >= 1 and b >= 0, "
-                "not both at the "
-                "bound, so that alpha^2/t grows"
+                f"sampler_config.alpha is geom({self.a:g},{self.b:g}); expected a >= 1 and b >= "
+                "0, not both at the bound, so that alpha^2/t grows"
             )
 
     @property
@@ -98,9 +97,8 @@ def parse_alpha(text: str, horizon: float = 1.0) -> Alpha:
         else:
             if horizon != 1:
                 raise InputError(
-                    f"sampler_config.horizon is {horizon}, but {text} ends at 1; leave it at 1, or "
-                    "choose "
-                    "alpha=classic"
+                    f"sampler_config.horizon is {horizon}, but {text} ends at 1; leave it at 1, "
+                    "or choose alpha=classic"
                 )
             return Geometric(a, b)
     raise InputError(
@@ -144,9 +142,8 @@ def time_grid(
     end = alpha.horizon - eps_end
     if eps + eps_end >= alpha.horizon:
         raise InputError(
-            f"sampler_config.eps + sampler_config.eps_end = {eps + eps_end:g} leaves no time below "
-            "the horizon "
-            f"{alpha.horizon:g}; lower one of them"
+            f"sampler_config.eps + sampler_config.eps_end = {eps + eps_end:g} leaves no time "
+            f"below the horizon {alpha.horizon:g}; lower one of them"
         )
     if grid == "uniform":
         return np.linspace(eps, end, levels + 1)
@@ -209,8 +206,7 @@ def level_budgets(
     if levels * least > chain_length:
         raise InputError(
             f"sampler_config.K * sampler_config.n_min = {levels} * {least} = {levels * least} "
-            "steps exceed "
-            f"chain_length = {chain_length}; lower K or n_min, or run longer"
+            f"steps exceed chain_length = {chain_length}; lower K or n_min, or run longer"
         )
     if budget == "identical":
         shares = np.full(levels, chain_length / levels)
@@ -366,9 +362,8 @@ class Localization:
         if not all(np.isfinite(leaf).all() for leaf in levels):
             raise InputError(
                 f"sampler_config.sigma is {self.sigma}, which with alpha = {self.alpha}, eps = "
-                f"{self.eps} and "
-                f"eps_end = {self.eps_end} leads to numbers beyond single precision; choose a less "
-                "extreme one"
+                f"{self.eps} and eps_end = {self.eps_end} leads to numbers beyond single "
+                "precision; choose a less extreme one"
             )
         return levels
 

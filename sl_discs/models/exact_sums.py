@@ -72,9 +72,9 @@ def enumerate_law(terms: Terms, temperature: float) -> EnumeratedLaw:
     """Returns the law exp(f/temperature) of any function; InputError for more than 2^20 states."""
     if 2**terms.num_sites > MOST_STATES:
         raise InputError(
-            f"method 'exact' enumerates up to {MOST_STATES:,} states where there are no couplings "
-            "of zeros and ones, "
-            f"and these {terms.num_sites} variables have more; use method='tempering'",
+            f"method 'exact' enumerates up to {MOST_STATES:,} states where there are no "
+            f"couplings of zeros and ones, and these {terms.num_sites} variables have more; use "
+            "method='tempering'",
             "method",
         )
     values = _above_constant(terms)
@@ -91,9 +91,8 @@ def enumerate_law(terms: Terms, temperature: float) -> EnumeratedLaw:
     log_z = (largest + terms.constant) / temperature + np.log(total)
     if not np.isfinite(log_z):
         raise InputError(
-            f"f of up to {largest:.3g} over the temperature {temperature:g} is beyond the range of "
-            "double precision; "
-            "raise the temperature"
+            f"f of up to {largest:.3g} over the temperature {temperature:g} is beyond the range "
+            "of double precision; raise the temperature"
         )
     mean_value = largest + temperature * mean + terms.constant
     return EnumeratedLaw(

@@ -47,8 +47,7 @@ def check_differentiable(
     except (TypeError, ValueError, NotImplementedError) as error:
         raise InputError(
             f"{name} cannot be differentiated, as {sampler} requires; use gibbs, metropolis or "
-            "exchange, or correct "
-            f"this: {str(error).splitlines()[0]}",
+            f"exchange, or correct this: {str(error).splitlines()[0]}",
             name,
         ) from error
 
@@ -134,9 +133,8 @@ def check_not_traced(*values: Any) -> None:
     if any(isinstance(leaf, jax.core.Tracer) for leaf in jax.tree.leaves((values, jnp.zeros(())))):
         raise InputError(
             "called under JAX's jit, grad or vmap: sample runs on the host and returns no traced "
-            "values; draw first "
-            "and differentiate functions of the draws, or run chains by sl_discs.blackjax, which "
-            "works there"
+            "values; draw first and differentiate functions of the draws, or run chains by "
+            "sl_discs.blackjax, which works there"
         )
 
 

@@ -129,8 +129,7 @@ def _starts(density: Density, given: Any) -> tuple[Int8[np.ndarray, "S N"], floa
         reason = f"{type(error).__name__}: {(str(error).splitlines() or [''])[0]}"
         raise InputError(
             f"fn cannot be traced by JAX on params and an x of shape {density.shape}; write it "
-            "with jax.numpy, for "
-            f"these shapes ({reason})",
+            f"with jax.numpy, for these shapes ({reason})",
             "fn",
         ) from error
     wrong = np.flatnonzero(np.isnan(values) | (values == np.inf))

@@ -326,9 +326,9 @@ def _places(
         return np.fromiter(map(place.__getitem__, given), np.int32)
     except KeyError as error:
         raise InputError(
-            f"{name}: {error.args[0]!r} is not one of the labels {labels[0]!r} to {labels[-1]!r}; "
-            "together with an "
-            "array, labels are its positions, and with a DataFrame its own"
+            f"{name}: {error.args[0]!r} is not one of the labels {labels[0]!r} to "
+            f"{labels[-1]!r}; together with an array, labels are its positions, and with a "
+            "DataFrame its own"
         ) from None
 
 

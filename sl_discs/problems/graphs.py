@@ -480,8 +480,7 @@ def _read_graph(
     if isinstance(given, str | os.PathLike):
         raise InputError(
             f"{kind.name}: {os.fspath(given)!r} is text where a graph is expected; read a file "
-            "with "
-            f"sl_discs.read({os.fspath(given)!r}, {kind.name!r})"
+            f"with sl_discs.read({os.fspath(given)!r}, {kind.name!r})"
         )
     named = isinstance(weights, str) and is_networkx(given)
     given, labels = _unlabelled(name or kind.name, given)
@@ -601,16 +600,14 @@ def _not_edges(given: Any, edges: np.ndarray) -> str:
         fill = "add_weighted_edges_from" if edges.shape[1] == 3 else "add_edges_from"
         return (
             f"edges between labels such as {given[0][0]!r}; give a networkx graph: graph = "
-            "networkx.Graph(); "
-            f"graph.{fill}(edges)"
+            f"networkx.Graph(); graph.{fill}(edges)"
         )
     if edges.ndim == 2 and edges.shape[1] == 3:
         return "edges of shape [E, 3]; give edges [E, 2] and their weights apart, in weights"
     if edges.ndim == 0:
         return (
             f"a {type(given).__name__}; expected edges [E, 2], a networkx graph (which may have "
-            "any labels) or an "
-            "adjacency matrix [N, N]"
+            "any labels) or an adjacency matrix [N, N]"
         )
     return (
         f"edges of shape {edges.shape} and dtype {edges.dtype}; expected integers [E, 2], a "

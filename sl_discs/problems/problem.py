@@ -178,9 +178,8 @@ class Problem(Generic[Source]):
         if len(repaired):
             label = self.labels[repaired[0]]
             raise InputError(
-                f"{self.name}: {values[label]} at {label!r} conflicts with another of the values: "
-                "no answer to "
-                f"{self.kind} has all of them; leave one out"
+                f"{self.name}: {values[label]} at {label!r} conflicts with another of the "
+                f"values: no answer to {self.kind} has all of them; leave one out"
             )
         kind, source = self._kind.fixed(self.source, self.penalty, state, free)
         labels = [label for label, left in zip(self.labels, free, strict=True) if left]
@@ -331,9 +330,8 @@ def matrix_of_frame(name: str, frame: Any) -> tuple[list[Hashable], np.ndarray]:
     """
     if not has_matrix(frame):
         raise InputError(
-            f"{name}: a DataFrame whose rows and columns have different labels; label both alike, "
-            "or give "
-            "frame.to_numpy(), in which places count"
+            f"{name}: a DataFrame whose rows and columns have different labels; label both "
+            "alike, or give frame.to_numpy(), in which places count"
         )
     labels = frame.index.tolist()
     return labels, frame[labels].to_numpy()

@@ -324,8 +324,7 @@ def summary(rows: list[dict[str, Any]]) -> list[str]:
         names = [f"{row['dataset']} {row['method']} ({row['protocol']})" for row in chosen]
         lines.append(
             f"- Localization's 95 % interval lies {words} zero in {len(chosen)} of {len(gains)} "
-            "pairs"
-            f"{listed(names, ': ')} (one in forty is by chance)."
+            f"pairs{listed(names, ': ')} (one in forty is by chance)."
         )
     return [*blocks, "\n".join(lines if gains else [])]
 

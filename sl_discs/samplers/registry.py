@@ -173,9 +173,8 @@ def build_sampler(name: str, fields: Mapping[str, Any]) -> Sampler:
             callable(getattr(sampler, method, None)) for method in ("make_init_state", "step")
         ):
             raise InputError(
-                f"sampler {name!r}: its factory returned {shown(sampler)}; expected a Sampler, or "
-                "an object with "
-                "DISCS's methods make_init_state and step"
+                f"sampler {name!r}: its factory returned {shown(sampler)}; expected a Sampler, "
+                "or an object with DISCS's methods make_init_state and step"
             )
         sampler = StepSampler(sampler)
     try:

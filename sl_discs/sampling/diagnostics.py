@@ -231,9 +231,8 @@ def judge(
     if drawn.dependence == "serial" and _keep_parity(drawn.bits):
         drawn = drawn._replace(remedy="use sampler='gibbs'")
         reasons.append(
-            "chains are periodic: each keeps the parity of its number of ones, as where every flip "
-            "is accepted; "
-            f"{drawn.remedy}"
+            "chains are periodic: each keeps the parity of its number of ones, as where every "
+            f"flip is accepted; {drawn.remedy}"
         )
 
     def diagnosed(name: str, values: np.ndarray, tests: int) -> Diagnostic:

@@ -86,8 +86,7 @@ _LARGEST = 1e30
 _MOST_APART = 0.01
 _UNCERTIFIED = (
     "nothing is known of how fast a local sampler mixes here: chains that agree may all have "
-    "missed a mode; "
-    "method='tempering' looks for others"
+    "missed a mode; method='tempering' looks for others"
 )
 
 
@@ -317,8 +316,7 @@ class _Run:
         if not math.isfinite(size / options.lowest):
             raise InputError(
                 f"f of up to {size:.3g} over the temperature {options.lowest:g} is beyond the "
-                "range of double "
-                "precision; raise the temperature"
+                "range of double precision; raise the temperature"
             )
         if terms.quadratic is None:
             needs = "needs the couplings of a quadratic problem; use another"
@@ -426,17 +424,14 @@ def _limits(request: Request, drawn: Drawn, values: Float64[np.ndarray, "C D"]) 
         if not kernel.is_ergodic(terms.num_sites):
             found.append(
                 f"the sampler {request.sampler} does not reach every state with these settings; "
-                "change them, or use "
-                "gibbs"
+                "change them, or use gibbs"
             )
     apart = 0.0 if drawn.exact and terms.quadratic else terms.resolution(values)
     if apart > _MOST_APART * temperature:
         found.append(
             f"rounding changes f by up to {apart:.2g} in chains, at temperature {temperature:g}: "
-            "scale large terms "
-            "down, fix the variables that they decide, or, of a log-density, subtract a constant "
-            "from fn, or return "
-            "float64, with JAX_ENABLE_X64"
+            "scale large terms down, fix the variables that they decide, or, of a log-density, "
+            "subtract a constant from fn, or return float64, with JAX_ENABLE_X64"
         )
     return found
 
@@ -469,10 +464,8 @@ def _conflicts(
     )
     return [
         f"{100 * share:.3g} % of the draws have conflicts, each of which costs a penalty of "
-        f"{problem.penalty:g}; for "
-        f"draws without them, those of the hard-core model, give the problem penalty={enough}, or "
-        "the command "
-        f"--penalty={enough}"
+        f"{problem.penalty:g}; for draws without them, those of the hard-core model, give the "
+        f"problem penalty={enough}, or the command --penalty={enough}"
     ]
 
 
@@ -512,8 +505,8 @@ def _check_range(terms: Terms, temperature: float) -> None:
     if not max(reach, reach / temperature) <= _LARGEST:
         raise InputError(
             f"the coefficients add up to {reach:.3g}, which at temperature {temperature:g} is "
-            "beyond the range of "
-            f"single precision, {_LARGEST:g}; scale them down, or raise the temperature"
+            f"beyond the range of single precision, {_LARGEST:g}; scale them down, or raise the "
+            "temperature"
         )
 
 

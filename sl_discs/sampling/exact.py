@@ -79,8 +79,8 @@ def eliminated(terms: Coefficients, temperature: float, moments: bool = False) -
     if elimination is None:
         raise InputError(
             f"these {terms.num_sites} variables have a treewidth above {MOST_WIDTH} as far as "
-            "min-fill and "
-            "Cuthill-McKee orders tell, and memory grows as 2^width; use method='tempering'"
+            "min-fill and Cuthill-McKee orders tell, and memory grows as 2^width; use "
+            "method='tempering'"
         )
     listed = terms.listed()
     # Of each table half is kept; the widest ones are also summed, and their marginals passed on.

@@ -67,9 +67,8 @@ def localized_method(sampler: str, fields: Mapping[str, Any]) -> tuple[Method, i
     method = build_method(fields)
     if method.final_is != SIGN_OF_Y:
         raise InputError(
-            "localization: with these settings sign(Y) is mostly noise; lower sigma or eps_end so "
-            "that "
-            "alpha^2/(sigma^2 t) ends at 16 or more"
+            "localization: with these settings sign(Y) is mostly noise; lower sigma or eps_end "
+            "so that alpha^2/(sigma^2 t) ends at 16 or more"
         )
     return method, fields["K"]
 
@@ -117,10 +116,9 @@ def draw(request: Request, budget: Budget) -> Drawn:
         "steps": len(found) * steps * together + going_on,
     }
     note = (
-        "each draw has the error of its posterior means: mode weights may be wrong where the base "
-        "sampler is slow; "
-        f"chains continued from the draws confirm means to the precision of {worth:,.0f} "
-        "independent draws"
+        "each draw has the error of its posterior means: mode weights may be wrong where the "
+        "base sampler is slow; chains continued from the draws confirm means to the precision of "
+        f"{worth:,.0f} independent draws"
     )
     bits = packed(states.reshape(-1, groups, size).swapaxes(0, 1))
     return Drawn(

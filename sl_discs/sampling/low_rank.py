@@ -123,8 +123,7 @@ def _too_large(spin: SpinForm, loadings: Float64[np.ndarray, "N r"]) -> str:
         return ""
     return (
         f"without the outlying directions, the remaining coupling is dense on {len(loadings):,} "
-        "variables, above "
-        f"{MOST_COUPLED:,}"
+        f"variables, above {MOST_COUPLED:,}"
     )
 
 

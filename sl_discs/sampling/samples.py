@@ -287,17 +287,15 @@ class Samples:
         reasons, notes = list(self.verdict.reasons), []
         if not math.isfinite(self.mean().error):
             reasons.append(
-                "the error of value is unknown, as all draws agree, and nothing bounds the values "
-                "of other states: "
-                "only method='exact', where it can run, tells"
+                "the error of value is unknown, as all draws agree, and nothing bounds the "
+                "values of other states: only method='exact', where it can run, tells"
             )
         for name in (VALUE, MAGNETISATION):
             visits = self._batches().visits(self._averaged(name))
             if 0 < visits < LEAST_VISITS:
                 notes.append(
                     f"the error of {name} rests on about {max(1, visits):.0f} draws that differ "
-                    "from the others, "
-                    f"below {LEAST_VISITS}, and is itself uncertain: draw more"
+                    f"from the others, below {LEAST_VISITS}, and is itself uncertain: draw more"
                 )
         verdict = self.verdict._replace(reliable=not reasons, reasons=tuple(reasons))
         return dataclasses.replace(self, verdict=verdict, notes=(*self.notes, *notes))

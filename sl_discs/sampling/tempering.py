@@ -382,7 +382,6 @@ def _reasons(trips: np.ndarray) -> tuple[str, ...]:
     if apart > limit:
         reasons.append(
             f"the ladders made {trips.min()} to {trips.max()} round trips, which is more than "
-            "chance apart; "
-            "some ladders may hold modes that others do not"
+            "chance apart; some ladders may hold modes that others do not"
         )
     return tuple(reasons)

@@ -478,8 +478,7 @@ class Result:
             rounds = f" in {self.rounds} rounds" if self.rounds > 1 else ""
             how = (
                 f"{self.sampler} on {self.engine}, {len(self.values)} chains x {self.steps:,} "
-                f"steps{rounds}, "
-                f"{self.timing['run_s']:.3g} s"
+                f"steps{rounds}, {self.timing['run_s']:.3g} s"
             )
         return (
             f"Result({self.kind} {self.name!r}: best_value={self.best_value:.12g}{quality}, "

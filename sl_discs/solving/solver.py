@@ -172,9 +172,8 @@ def annealed(problem: Problem, options: SolveOptions) -> Result:
     too_large = seconds > limit
     if too_large:
         warnings.warn(
-            f"{problem.name}: building the arrays of the problem will take about {seconds:.1f} s, "
-            "more than the time "
-            f"limit of {limit:g} s; one short annealing will be played",
+            f"{problem.name}: building the arrays of the problem will take about {seconds:.1f} "
+            f"s, more than the time limit of {limit:g} s; one short annealing will be played",
             stacklevel=4,
         )
     presolved = begun_greedily(presolved, options)
@@ -263,8 +262,7 @@ def _searched(
         if limit is not None and build_s >= limit and not too_large:
             warnings.warn(
                 f"{annealer.problem.name}: building the arrays of the problem took {build_s:.1f} "
-                "s, more than the "
-                f"time limit of {limit:g} s; one short annealing is played",
+                f"s, more than the time limit of {limit:g} s; one short annealing is played",
                 stacklevel=5,
             )
         if options.fills_time:

@@ -73,8 +73,7 @@ def or_no_cache(cache: Path) -> Iterator[None]:
         reason = error.__cause__.strerror if isinstance(error.__cause__, OSError) else error
         warn_once(
             f"nothing more is kept in {cache} ({reason}), so later runs do some work again; free "
-            "some space, or set "
-            "SL_DISCS_CACHE to another folder"
+            "some space, or set SL_DISCS_CACHE to another folder"
         )
 
 

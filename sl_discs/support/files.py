@@ -132,8 +132,7 @@ def check_unpacked(path: str | os.PathLike, file: BinaryIO, size: int, least: in
     if size > limit:
         raise FormatError(
             f"{path}: unpacks to more than {limit >> 20} MiB, far beyond its own size; if you "
-            "trust it, unpack it "
-            "yourself and give what is in it"
+            "trust it, unpack it yourself and give what is in it"
         )
 
 

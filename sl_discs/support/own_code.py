@@ -101,8 +101,7 @@ def error_of_file(error: BaseException) -> str:
     if missing:
         return (
             f"there is no file {missing[1]} in {Path.cwd()}; the folder configs/ is in the clone "
-            "of sl_discs, so run "
-            "the command there, or give the whole path"
+            "of sl_discs, so run the command there, or give the whole path"
         )
     if isinstance(error, (OSError, ImportError, SyntaxError, ValueError)):
         return " ".join(str(error).split())

@@ -277,9 +277,8 @@ def _simulate(sampler, case: Case, starts, steps: int, seed: int, warm_up: int):
     first, last, kept = _played(sampler, keys, starts, target, mask, warm_up, steps)
     if not kept:
         raise ConformanceError(
-            f"{case.name}: {type(sampler).__name__}.kernel returns a field that is not that of the "
-            "state it returns; "
-            "choose both by the same test, as accept_or_keep does"
+            f"{case.name}: {type(sampler).__name__}.kernel returns a field that is not that of "
+            "the state it returns; choose both by the same test, as accept_or_keep does"
         )
     return np.stack([np.asarray(one) for one in (starts, first, last)])
 
@@ -399,8 +398,7 @@ def check_case(
     if p_value < false_alarm:
         raise ConformanceError(
             f"{case.name}: the target is not invariant: after {steps} steps from exact draws, "
-            "chi-squared "
-            f"{statistic:.0f} (p = {p_value:.1e}), total variation "
+            f"chi-squared {statistic:.0f} (p = {p_value:.1e}), total variation "
             f"{total_variation(visited[-1], law):.4f}"
         )
     if reversible if reversible is not None else getattr(sampler, "reversible", True):
@@ -426,8 +424,7 @@ def _check_detailed_balance(
     if p_value < false_alarm:
         raise ConformanceError(
             f"{case.name}: detailed balance does not hold after {number} steps: chi-squared "
-            f"{statistic:.0f} over "
-            f"{int(often.sum())} pairs of states (p = {p_value:.1e})"
+            f"{statistic:.0f} over {int(often.sum())} pairs of states (p = {p_value:.1e})"
         )
 
 
