@@ -80,7 +80,8 @@ _LINE = 64
 
 def aligned_zeros(shape: int | tuple[int, ...], dtype: Any = np.float64) -> np.ndarray:
     """Returns `np.zeros`, aligned to cache lines."""
-    dtype, shape = np.dtype(dtype), shape if isinstance(shape, tuple) else (shape,)
+    dtype = np.dtype(dtype)
+    shape = shape if isinstance(shape, tuple) else (shape,)
     # Each call of the loops makes dozens of arrays; np.prod alone would take longer than the rest
     # of this function.
     num_bytes = math.prod(shape) * dtype.itemsize
@@ -110,7 +111,8 @@ def levels_of(program: Program) -> Levels | None:
     """
     if program.field is None:
         return program.levels
-    one, none = np.ones(1, np.float32), np.zeros(1, np.float32)
+    one = np.ones(1, np.float32)
+    none = np.zeros(1, np.float32)
     return Levels(
         one,
         np.array([2**31 - 2], np.int32),
@@ -146,9 +148,13 @@ def as_arrays(
         return padded(np.asarray(leaf).reshape(-1, np.shape(leaf)[-1]), dtype, size)
 
     chain = states.chain
-    state, y, mean = chain.state, program.field, None
+    state = chain.state
+    y = program.field
+    mean = None
     if program.levels is not None:
-        state, y, mean = chain.state.base, chain.state.y, chain.state.mean
+        state = chain.state.base
+        y = chain.state.y
+        mean = chain.state.mean
     none = np.zeros((np.size(chain.field.linear), 1), np.float32)
     observation = none if y is None else sites(y, np.float32)
     return ChainArrays(
@@ -181,7 +187,8 @@ def as_states(
     """Returns the chains `num_steps` steps after `before`, whose shapes and types they have."""
 
     def like(leaf, array):
-        shape, array = np.shape(leaf), np.asarray(array)
+        shape = np.shape(leaf)
+        array = np.asarray(array)
         if array.ndim < len(shape):
             array = array.reshape(*shape[:2], *array.shape[1:])
         return np.ascontiguousarray(array[..., : shape[-1]], np.asarray(leaf).dtype)
@@ -196,7 +203,8 @@ def as_states(
         level: Any = np.minimum(np.searchsorted(levels.last, step), len(levels.last) - 1)
         state = LocalizedState(state, level, step, chains.y, chains.mean)
     field = QuadraticField(chains.coupled, chains.linear, chains.pairs)
-    best, logged = Best(chains.best, chains.best_x), Best(chains.best_logged, chains.best_logged_x)
+    best = Best(chains.best, chains.best_x)
+    logged = Best(chains.best_logged, chains.best_logged_x)
     return jax.tree.map(like, before, ChainStates(Chain(chains.x, field, state), best, logged))
 
 
@@ -210,7 +218,8 @@ def least_temperature(batch: Batch) -> np.float32:
     Colder targets are the same in single precision: only gains below 1e-36 of the largest would
     still differ.
     """
-    params, num_sites = batch.params, np.shape(batch.mask)[1]
+    params = batch.params
+    num_sites = np.shape(batch.mask)[1]
     weights = np.asarray(params.coupling[-1])
     largest = max(abs(float(weights.max(initial=0))), abs(float(weights.min(initial=0))))
     linear = float(np.abs(np.asarray(params.linear, np.float64)).max(initial=0))

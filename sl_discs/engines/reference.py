@@ -59,10 +59,8 @@ class Reference(Engine):
         levels = program.levels and _filled(program.levels)
 
         def play(chains, done, intervals, every):
-            rows, num_chains = (
-                program.temperature.rows(done, done + intervals * every),
-                batch.keys.mcmc.shape[1],
-            )
+            rows = program.temperature.rows(done, done + intervals * every)
+            num_chains = batch.keys.mcmc.shape[1]
             temperature = rows.reshape(-1, intervals, every)[0]
             if program.temperature.is_constant:
                 temperature = np.broadcast_to(
@@ -117,10 +115,8 @@ def _step(
     done,
 ):
     """Makes one step of one chain, of which `done` have been run."""
-    key, target = (
-        StepKeys(*(fold(key, done + 1) for key in keys)),
-        Target(model, params, temperature, mask),
-    )
+    key = StepKeys(*(fold(key, done + 1) for key in keys))
+    target = Target(model, params, temperature, mask)
     if field is not None:
         target = target.tilted(field)
     if levels is None:
@@ -133,7 +129,8 @@ def _step(
 
 def _log(model: Model, params, chains: ChainStates):
     """Makes the record of one chain at a logged step."""
-    x, field = jnp.asarray(chains.chain.x), chains.chain.field
+    x = jnp.asarray(chains.chain.x)
+    field = chains.chain.field
     value = model.value(params, x, field)
     return chains._replace(best_logged=_keep_better(chains.best_logged, value, x)), value
 
@@ -151,7 +148,8 @@ def _play(
     done,
 ):
     """Runs L intervals of E steps on all chains of a device; temperature is [L, E] or [L, E, B]."""
-    of_chain, tilted = (0 if temperature.ndim == 3 else None), (None if field is None else 0)
+    of_chain = 0 if temperature.ndim == 3 else None
+    tilted = None if field is None else 0
     step = over_chains(
         functools.partial(_step, model, sampler), (0, None, None, 0, tilted, of_chain, None, None)
     )
@@ -224,10 +222,8 @@ def advance(
     Returns:
       the chains after the call, and the records of the L logged steps.
     """
-    instances, both = (
-        PartitionSpec(DEVICE_INSTANCES),
-        PartitionSpec(DEVICE_INSTANCES, DEVICE_CHAINS),
-    )
+    instances = PartitionSpec(DEVICE_INSTANCES)
+    both = PartitionSpec(DEVICE_INSTANCES, DEVICE_CHAINS)
     all_alike = PartitionSpec()
     of_chains = PartitionSpec(None, None, DEVICE_CHAINS) if temperature.ndim == 3 else all_alike
     play = jax.shard_map(

@@ -16,9 +16,14 @@ _F = np.float32
 LOG2E = _F(math.log2(math.e))
 
 # 2^f on [-1/2, 1/2]: a least-squares fit of the relative error at Chebyshev nodes, exact at 0.
-_P0, _P1, _P2 = _F(1), _F(0.6931468559), _F(0.2402223800)
-_P3, _P4, _P5 = _F(0.0555089295), _F(0.0096716979), _F(0.0013218672)
-_HALF, _ONE = _F(0.5), _F(1)
+_P0 = _F(1)
+_P1 = _F(0.6931468559)
+_P2 = _F(0.2402223800)
+_P3 = _F(0.0555089295)
+_P4 = _F(0.0096716979)
+_P5 = _F(0.0013218672)
+_HALF = _F(0.5)
+_ONE = _F(1)
 _MANTISSA_BITS = np.int32(23)
 _TO_WHOLE = _F(1.5 * 2**23)
 
@@ -46,7 +51,8 @@ def exp2(x):
     return _float_of_bits(_bits_of_float(p) + (_bits_of_float(shifted) << _MANTISSA_BITS))
 
 
-_LOWEST, _NOTHING = _F(-125), _F(0)
+_LOWEST = _F(-125)
+_NOTHING = _F(0)
 
 
 @inlined(fastmath=FUSED)
@@ -100,7 +106,9 @@ def log(x):
 _U = np.uint32
 # Second words of counters: for numbers drawn from a key, for folding a key, and for the numbers of
 # a Markov step.
-DRAW, FOLD, STEP = _U(0), _U(1), _U(2)
+DRAW = _U(0)
+FOLD = _U(1)
+STEP = _U(2)
 
 
 threefry, uniform = make_words(inlined)

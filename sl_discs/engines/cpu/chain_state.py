@@ -87,9 +87,11 @@ def flip(target, spins, coupled, site):
 
 
 _F = np.float32
-_LOWEST, _HIGHEST = _F(-115), _F(100)
+_LOWEST = _F(-115)
+_HIGHEST = _F(100)
 # If the total is outside these bounds, a new reference is needed.
-_SMALLEST_TOTAL, _LARGEST_TOTAL = 2.0**-40, 2.0**60
+_SMALLEST_TOTAL = 2.0**-40
+_LARGEST_TOTAL = 2.0**60
 # Changed weights are written one by one if they are fewer than 1/24 of all, as this costs about 24
 # times as much each.
 FEW = 24
@@ -149,7 +151,8 @@ class LoopChain(NamedTuple):
 
 def make_chain(size, coupled_dtype):
     """Allocates a chain."""
-    number, place = np.float32, np.uint32
+    number = np.float32
+    place = np.uint32
     dtypes = LoopChain(
         spins=number,
         coupled=coupled_dtype,

@@ -91,7 +91,8 @@ class BestState(NamedTuple):
 
 def make_best_state(size):
     """Allocates the best state of a chain."""
-    spins, journal = aligned_zeros(size, np.float32), aligned_zeros(size, np.uint32)
+    spins = aligned_zeros(size, np.float32)
+    journal = aligned_zeros(size, np.uint32)
     return BestState(np.zeros(1), spins, journal, np.zeros(2, np.int64))
 
 
@@ -137,7 +138,8 @@ def write_out(best, spins):
 # is added for each site. A flip then costs one operation, and a step without flips none.
 
 _F = np.float32
-_TWO, _NOTHING = _F(2), _F(0)
+_TWO = _F(2)
+_NOTHING = _F(0)
 
 
 @inlined(fastmath=FUSED)
@@ -244,7 +246,8 @@ def make_workspace(size: int, coupled_dtype) -> Workspace:
 @inlined
 def _enter(workspace, chains, c, localized):
     """Copies a chain into the working memory."""
-    chain, best = workspace.chain, workspace.best
+    chain = workspace.chain
+    best = workspace.best
     for tree in (workspace.one, workspace.other):
         tree.sums[REFERENCE] = (
             0.0  # not that of the chain before, which depends on the batch and the threads
@@ -265,7 +268,8 @@ def _enter(workspace, chains, c, localized):
 @inlined
 def _leave(workspace, chains, c, localized):
     """Copies the chain back."""
-    chain, best = workspace.chain, workspace.best
+    chain = workspace.chain
+    best = workspace.best
     write_out(best, chain.spins)
     for i in range(min(chain.spins.shape[0], chains.x.shape[1])):
         chains.x[c, i], chains.coupled[c, i] = chain.spins[i] > 0, chain.coupled[i]
@@ -327,34 +331,39 @@ def _play_chain(
 ):
     """Runs one chain through some intervals; its arrays stay in the core's cache."""
     _enter(workspace, chains, c, program.localized)
-    chain, best, tree, other = workspace.chain, workspace.best, workspace.one, workspace.other
+    chain = workspace.chain
+    best = workspace.best
+    tree = workspace.one
+    other = workspace.other
     words = workspace.words
     spins = chain.spins
-    key0, key1 = chains.keys[c, 0], chains.keys[c, 1]
-    linear, pairs, pace = chains.linear[c], chains.pairs[c], chains.pace[c]
+    key0 = chains.keys[c, 0]
+    key1 = chains.keys[c, 1]
+    linear = chains.linear[c]
+    pairs = chains.pairs[c]
+    pace = chains.pace[c]
     # Already of the type of its sums; otherwise numba would compile the whole step for both types.
     steps = np.int64(chains.steps[c])
     scale = np.float64(target.scale)
-    slope, tilt_scale, collected = _F(0), _F(0), _F(0)
+    slope = _F(0)
+    tilt_scale = _F(0)
+    collected = _F(0)
     steps_an_interval = program.rate.shape[1] // max(found.value.shape[0], 1)
     number = first_step + first_interval * steps_an_interval
-    filled, draws = number, 0
+    filled = number
+    draws = 0
     row = c % program.rate.shape[0]
-    rate, proposal_rate, refresh = (
-        program.rate[row],
-        program.proposal_rate[row],
-        program.refresh[row],
-    )
+    rate = program.rate[row]
+    proposal_rate = program.proposal_rate[row]
+    refresh = program.refresh[row]
     # Step numbers: the last one of the level, and the last one that does not count for its
     # posterior mean.
-    levels, level, last, uncounted, share, weight = (
-        program.levels,
-        program.level,
-        0,
-        0,
-        _F(0),
-        _F(0),
-    )
+    levels = program.levels
+    level = program.level
+    last = 0
+    uncounted = 0
+    share = _F(0)
+    weight = _F(0)
     if program.localized:
         last = levels.last[level] + 1
     step = _P(first_interval * steps_an_interval)
@@ -371,12 +380,12 @@ def _play_chain(
                 if program.localized:
                     if number > last:
                         _end_level(levels, level, chains, c, chain, collected)
-                        level, collected = level + 1, _F(0)
-                    last, tilt_scale = levels.last[level] + 1, levels.tilt_scale[level]
-                    uncounted, share = (
-                        last - levels.collected[level],
-                        _F(1) / _F(levels.collected[level]),
-                    )
+                        level += 1
+                        collected = _F(0)
+                    last = levels.last[level] + 1
+                    tilt_scale = levels.tilt_scale[level]
+                    uncounted = last - levels.collected[level]
+                    share = _F(1) / _F(levels.collected[level])
                 slope = weigh_state(settings, chain, target, proposal_rate[step], tilt_scale, tree)
             # Steps taken at once belong to one interval and one part of a level; the first step is
             # taken alone.
@@ -431,7 +440,10 @@ def _play_chain(
         else:
             finish_mean(chain.mean, spins, collected)
     _leave(workspace, chains, c, program.localized)
-    chains.linear[c], chains.pairs[c], chains.pace[c], chains.steps[c] = linear, pairs, pace, steps
+    chains.linear[c] = linear
+    chains.pairs[c] = pairs
+    chains.pace[c] = pace
+    chains.steps[c] = steps
 
 
 @entered

@@ -143,25 +143,26 @@ class Cpu(Engine):
         """Plays one chain after the other."""
         entry = ENTRIES[type(sampler)]
         settings = entry.settings(sampler)
-        keeps, coldest = entry.keeps_weights(sampler), least_temperature(batch)
+        keeps = entry.keeps_weights(sampler)
+        coldest = least_temperature(batch)
         part = ProgramSlices(program, keeps_weights=keeps, coldest=coldest).part
-        threads, ladder = self.threads or num_cores(), program.ladder
+        threads = self.threads or num_cores()
+        ladder = program.ladder
 
         def advance(chains, done, intervals, every):
             *shape, size = np.shape(chains.chain.x)
             coupled = sums_dtype(batch, chains)
             arrays = as_arrays(sampler, batch, chains, program, size, np.float64, coupled)
             ladders = np.arange(len(arrays.x) // ladder)
-            steps, found = (
-                part(done, intervals, every),
-                make_records(program, intervals, len(arrays.x), size),
-            )
+            steps = part(done, intervals, every)
+            found = make_records(program, intervals, len(arrays.x), size)
 
             def play_some(ladders, steps=steps, found=found):
                 workspace = functools.cache(lambda size: make_workspace(size, arrays.coupled.dtype))
                 instances = ladders * ladder // shape[1]
                 for g in np.unique(instances):
-                    chosen, memory = ladders[instances == g], workspace(len(targets[g].linear))
+                    chosen = ladders[instances == g]
+                    memory = workspace(len(targets[g].linear))
                     play(
                         settings, steps, targets[g], arrays, ladder, chosen, memory, done + 1, found
                     )

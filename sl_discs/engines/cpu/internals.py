@@ -56,7 +56,8 @@ class _Lowering(NativeLowering):
     _name = "lowering_of_callee"
 
     def run_pass(self, state):
-        context, name = state.targetctx, state.func_id.func_qualname
+        context = state.targetctx
+        name = state.func_id.func_qualname
         state.library = _Intermediate(context.codegen(), name)
         state.flags.no_compile = True
         super().run_pass(state)
@@ -97,7 +98,8 @@ class _Kept(NullCache):
     """
 
     def __init__(self, function: Callable, folder: Path):
-        self._folder, self._name = folder, f"{function.__module__}.{function.__qualname__}"
+        self._folder = folder
+        self._name = f"{function.__module__}.{function.__qualname__}"
 
     @property
     def cache_path(self):
@@ -145,7 +147,8 @@ class _Timed(event.Listener):
     """Counts the time of events of numba in a thread, from the outermost start to its end."""
 
     def __init__(self, clock: Callable[[], Any]):
-        self._clock, self._thread = clock, threading.local()
+        self._clock = clock
+        self._thread = threading.local()
 
     def on_start(self, _):
         depth = getattr(self._thread, "depth", 0)

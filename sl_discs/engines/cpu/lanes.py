@@ -40,18 +40,25 @@ from sl_discs.engines.cpu.jit import FUSED, called, entered, in_long_vectors, in
 from sl_discs.engines.cpu.site_steps import TIE
 
 WIDTH = 16
-_F, _U = np.float32, np.uint32
+_F = np.float32
+_U = np.uint32
 # Unsigned, as in tree.py.
 _P = np.uint64
 _NEXT = _P(1)
-_LOWEST, _HIGHEST = _F(-125), _F(125)
-_HALF, _ONE, _TWO, _NOTHING, _UNIT = _F(0.5), _F(1), _F(2), _F(0), _F(2.0**-32)
+_LOWEST = _F(-125)
+_HIGHEST = _F(125)
+_HALF = _F(0.5)
+_ONE = _F(1)
+_TWO = _F(2)
+_NOTHING = _F(0)
+_UNIT = _F(2.0**-32)
 _TIE = _F(TIE * LOG2E)
 # Sums of changes are kept in float32 for at most this many steps: sums of whole numbers are then
 # exact.
 _WINDOW = 256
 # Rows of `Lanes.values`; typed, as numba compiles a function anew for each literal argument.
-_OF_ALL, _OF_LOGGED = np.int64(0), np.int64(1)
+_OF_ALL = np.int64(0)
+_OF_LOGGED = np.int64(1)
 # Number of sweeps after which fields of real couplings, and sums, are recomputed.
 REFRESHED = 32
 
@@ -78,11 +85,11 @@ def any_nonzero(typing_context, array):
     """Returns whether an entry of a float32 array [C] is not 0; C is a multiple of 16."""
 
     def codegen(context, builder, signature, arguments):
-        word, [kind], [array] = ir.IntType(32), signature.args, arguments
-        pointer, number = (
-            _pointer(context, builder, kind, array, word),
-            _number(context, builder, kind, array),
-        )
+        word = ir.IntType(32)
+        [kind] = signature.args
+        [array] = arguments
+        pointer = _pointer(context, builder, kind, array, word)
+        number = _number(context, builder, kind, array)
         zero = ir.Constant(ir.VectorType(word, WIDTH), None)
         found = cgutils.alloca_once_value(builder, zero)
         with cgutils.for_range(builder, number) as loop:
@@ -101,12 +108,12 @@ def add_multiple(typing_context, array, factor, other):
     """Adds factor * other to array, for float32 arrays [C]; C is a multiple of 16."""
 
     def codegen(context, builder, signature, arguments):
-        (one, _, two), (array, factor, other), number = signature.args, arguments, ir.FloatType()
+        (one, _, two) = signature.args
+        (array, factor, other) = arguments
+        number = ir.FloatType()
         size = _number(context, builder, one, array)
-        array, other = (
-            _pointer(context, builder, one, array, number),
-            _pointer(context, builder, two, other, number),
-        )
+        array = _pointer(context, builder, one, array, number)
+        other = _pointer(context, builder, two, other, number)
         vector = ir.VectorType(number, WIDTH)
         first = builder.insert_element(
             ir.Constant(vector, ir.Undefined), factor, ir.Constant(ir.IntType(32), 0)
@@ -134,7 +141,8 @@ def assume_whole(typing_context, size):
 
     def codegen(context, builder, signature, arguments):
         number = arguments[0]
-        zero, kind = ir.Constant(number.type, 0), ir.FunctionType(ir.VoidType(), [ir.IntType(1)])
+        zero = ir.Constant(number.type, 0)
+        kind = ir.FunctionType(ir.VoidType(), [ir.IntType(1)])
         assume = cgutils.get_or_insert_function(builder.module, kind, "llvm.assume")
         low = builder.and_(number, ir.Constant(number.type, WIDTH - 1))
         builder.call(assume, [builder.icmp_unsigned("==", low, zero)])
@@ -194,7 +202,8 @@ def _add_to_window(window, coupled, linear, change):
 @inlined(fastmath=FUSED)
 def _flip(target, lanes, site, linear):
     """Flips a site in the lanes that do."""
-    change, row = lanes.change, lanes.spins[site]
+    change = lanes.change
+    row = lanes.spins[site]
     _add_to_window(lanes.window, lanes.coupled[site], linear, change)
     for lane in range(change.shape[0]):
         row[lane] += np.int8(_TWO * change[lane])
@@ -250,15 +259,14 @@ def _refresh(target, lanes):
     for k in range(2):
         lanes.sums[k] = 0
     for site in range(_P(lanes.spins.shape[0])):
-        field, spins, linear = (
-            lanes.coupled[site],
-            lanes.spins[site],
-            np.float64(target.linear[site]),
-        )
+        field = lanes.coupled[site]
+        spins = lanes.spins[site]
+        linear = np.float64(target.linear[site])
         if not target.whole:
             field[:] = _NOTHING
             for k in range(target.starts[site], target.starts[site + _NEXT]):
-                others, weight = lanes.spins[_P(target.neighbours[k])], target.weights[k]
+                others = lanes.spins[_P(target.neighbours[k])]
+                weight = target.weights[k]
                 for lane in range(field.shape[0]):
                     field[lane] += weight * (_F(others[lane]) * _HALF + _HALF)
         for lane in range(field.shape[0]):
@@ -292,7 +300,8 @@ def _keep_better(lanes, scale, k, best):
         moved |= place != lane
     if improved and not moved:
         for site in range(_P(best.shape[0])):
-            kept, spins = best[site], lanes.spins[site]
+            kept = best[site]
+            spins = lanes.spins[site]
             for lane in range(kept.shape[0]):
                 kept[lane] = spins[lane] if lanes.better[lane] else kept[lane]
     elif improved:
@@ -313,13 +322,11 @@ def _end_level(lanes, number, collected, drift, spread):
         lanes.words[0, lane], lanes.words[1, lane] = threefry(
             keys[0, lane], keys[1, lane], _U(number), FOLD
         )
-    y, mean, spins, first, second = (
-        lanes.y,
-        lanes.mean,
-        lanes.spins,
-        lanes.window[0],
-        lanes.window[1],
-    )
+    y = lanes.y
+    mean = lanes.mean
+    spins = lanes.spins
+    first = lanes.window[0]
+    second = lanes.window[1]
     half = _P(y.shape[0] // 2)
     for site in range(half):
         for lane in range(first.shape[0]):
@@ -366,7 +373,8 @@ def _swap_neighbours(lanes, scale, ladder, rates, step, every, number, swaps):
     step = step if rates.shape[1] > 1 else 0
     for first in range(0, swaps.shape[0], ladder):
         for place in range(first + number // every % 2, first + ladder - 1, 2):
-            lane, other = lanes.lane_of[place], lanes.lane_of[place + 1]
+            lane = lanes.lane_of[place]
+            other = lanes.lane_of[place + 1]
             gained = lanes.sums[0, other] - lanes.sums[0, lane]
             gained += np.float64(scale) * (lanes.sums[1, other] - lanes.sums[1, lane])
             rate = np.float64(rates[lanes.row[place], step]) - np.float64(
@@ -376,8 +384,10 @@ def _swap_neighbours(lanes, scale, ladder, rates, step, every, number, swaps):
             word, _ = threefry(keys[0, place], keys[1, place], _U(number), DRAW)
             if uniform(word) < np.exp(min(rate * gained, 0.0)):
                 swaps[place] = True
-                lanes.place[lane], lanes.place[other] = place + 1, place
-                lanes.lane_of[place], lanes.lane_of[place + 1] = other, lane
+                lanes.place[lane] = place + 1
+                lanes.place[other] = place
+                lanes.lane_of[place] = other
+                lanes.lane_of[place + 1] = lane
 
 
 @called
@@ -389,7 +399,8 @@ def _log(lanes, scale, every, ladder, interval, found):
         found.hops[interval, place] = lanes.sums[2, lane] / every
     lanes.sums[2] = 0
     for k in range(found.states.shape[1] if found.states.shape[0] else 0):
-        state, lane = found.states[interval, k], lanes.lane_of[k * ladder]
+        state = found.states[interval, k]
+        lane = lanes.lane_of[k * ladder]
         for site in range(_P(state.shape[0])):
             state[site] = lanes.spins[site, lane] > 0
 
@@ -411,7 +422,8 @@ def _log(lanes, scale, every, ladder, interval, found):
 # states each other's name, and the round trips of ladders count replicas, which should have most of
 # their state along.
 
-_BIT, _WORD = _P(1), _P(32)
+_BIT = _P(1)
+_WORD = _P(32)
 
 
 @called
@@ -431,21 +443,24 @@ def swap_clusters(target, spins, coupled, sums, memory, one, other, key0, key1):
     """
     # Which sites are still to be found, those of all clusters, one cluster after the other, and
     # where each begins.
-    left, order, begins = memory[0], memory[1], memory[2]
+    left = memory[0]
+    order = memory[1]
+    begins = memory[2]
     apart = _U(0)
     for place in range(_P(target.open_sites.shape[0])):
         site = _P(target.open_sites[place])
         left[site] = spins[site, one] != spins[site, other]
         apart += left[site]
     wanted = _U(0 if target.symmetric and 2 * apart > target.open_sites.shape[0] else 1)
-    found, count, largest, most = _P(0), _P(0), _P(0), _P(0)
+    found = _P(0)
+    count = _P(0)
+    largest = _P(0)
+    most = _P(0)
     for place in range(_P(target.open_sites.shape[0])):
         if left[_P(target.open_sites[place])] == wanted:
             begin = head = count
-            order[count], left[_P(target.open_sites[place])] = (
-                target.open_sites[place],
-                _BIT - wanted,
-            )
+            order[count] = target.open_sites[place]
+            left[_P(target.open_sites[place])] = _BIT - wanted
             count += _BIT
             while head < count:
                 site = _P(order[head])
@@ -453,10 +468,12 @@ def swap_clusters(target, spins, coupled, sums, memory, one, other, key0, key1):
                 for k in range(target.starts[site], target.starts[site + _BIT]):
                     neighbour = _P(target.neighbours[k])
                     if left[neighbour] == wanted:
-                        order[count], left[neighbour] = neighbour, _BIT - wanted
+                        order[count] = neighbour
+                        left[neighbour] = _BIT - wanted
                         count += _BIT
             if count - begin > most:
-                largest, most = found, count - begin
+                largest = found
+                most = count - begin
             begins[found] = begin
             found += _BIT
     begins[found] = count
@@ -522,29 +539,41 @@ def play(gibbs, program, target, lanes, ladder, clusters, first_step, sweep, row
       found: `engines.arrays.Records` by place, output; acceptance is not written.
     """
     in_long_vectors()
-    intervals, changed = found.value.shape[0], program.refresh[0]
+    intervals = found.value.shape[0]
+    changed = program.refresh[0]
     every = changed.shape[0] // max(intervals, 1)
-    levels, level, localized = program.levels, program.level, program.localized
-    tilt, collected, share, weight, last, uncounted = _NOTHING, _NOTHING, _NOTHING, _NOTHING, 0, 0
+    levels = program.levels
+    level = program.level
+    localized = program.localized
+    tilt = _NOTHING
+    collected = _NOTHING
+    share = _NOTHING
+    weight = _NOTHING
+    last = 0
+    uncounted = 0
     if localized:
         last = levels.last[level] + 1
-    tilted, num_open = _P(1 if localized else 0), target.open_sites.shape[0]
-    step, number = np.int64(0), first_step
+    tilted = _P(1 if localized else 0)
+    num_open = target.open_sites.shape[0]
+    step = np.int64(0)
+    number = first_step
     _set_keys(lanes)
     for interval in range(intervals):
-        end, drawn = (interval + 1) * every, False
+        end = (interval + 1) * every
+        drawn = False
         while step < end and num_open > 0:
             if changed[step]:
                 if localized:
                     if number > last:
                         _close_window(lanes)
                         _end_level(lanes, last, collected, levels.drift[level], levels.noise[level])
-                        level, collected, drawn = level + 1, _NOTHING, False
-                    last, tilt = levels.last[level] + 1, _TWO * LOG2E * levels.tilt_scale[level]
-                    uncounted, share = (
-                        last - levels.collected[level],
-                        _ONE / _F(levels.collected[level]),
-                    )
+                        level = level + 1
+                        collected = _NOTHING
+                        drawn = False
+                    last = levels.last[level] + 1
+                    tilt = _TWO * LOG2E * levels.tilt_scale[level]
+                    uncounted = last - levels.collected[level]
+                    share = _ONE / _F(levels.collected[level])
                 _set_rates(lanes, program.rate, step)
             stop = min(end, step + num_open - row, step + _WINDOW - number % _WINDOW)
             if localized:
@@ -572,18 +601,22 @@ def play(gibbs, program, target, lanes, ladder, clusters, first_step, sweep, row
                     if localized:
                         _subtract_flip(lanes.mean[site], lanes.change, collected)
                 collected += weight
-                number, row, step = number + 1, row + 1, step + 1
+                number = number + 1
+                row = row + 1
+                step = step + 1
                 if step >= stop or changed[_P(step)]:
                     break
             if row == num_open or step == end or number % _WINDOW == 0:
                 _close_window(lanes)
             if row == num_open:
-                row, sweep = 0, sweep + 1
+                row = 0
+                sweep = sweep + 1
                 if sweep % REFRESHED == 0:
                     _refresh(target, lanes)
                 _keep_better(lanes, target.scale, _OF_ALL, lanes.best)
         if num_open == 0:
-            step, number = step + every, number + every
+            step = step + every
+            number = number + every
         _log(lanes, target.scale, every, ladder, interval, found)
         _keep_better(lanes, target.scale, _OF_LOGGED, lanes.best_logged)
         if ladder > 1:

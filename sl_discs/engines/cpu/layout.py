@@ -51,30 +51,35 @@ def as_targets(model: QuadraticModel, batch: Batch, *, in_step: bool = False) ->
       in_step: whether they are for chains in step, which need lists, however many couplings there
         are, in float32.
     """
-    params, num_sites, size = batch.params, model.num_sites, up_to_whole(TILE, model.num_sites)
-    mask, linear = padded(batch.mask, bool, size), padded(params.linear, np.float32, size)
-    open_ones, matrix = padded(batch.mask, np.float32, size), params.coupling.matrix
+    params = batch.params
+    num_sites = model.num_sites
+    size = up_to_whole(TILE, model.num_sites)
+    mask = padded(batch.mask, bool, size)
+    linear = padded(params.linear, np.float32, size)
+    open_ones = padded(batch.mask, np.float32, size)
+    matrix = params.coupling.matrix
     most_listed = len(mask) * num_sites**2 // _LISTED
     dense = matrix is not None and not in_step and int(np.count_nonzero(matrix)) > most_listed
     if dense:
         matrix = np.asarray(matrix)
         rows = padded(matrix, matrix.dtype, size, size)
         counts = np.zeros((len(mask), size), np.int64)
-        neighbours, weights = np.zeros(0, np.uint32), np.zeros(0, rows.dtype)
+        neighbours = np.zeros(0, np.uint32)
+        weights = np.zeros(0, rows.dtype)
         coupled = rows.any(axis=2)
     else:
         instance, site, neighbours, weights = params.coupling.entries(num_sites)
         counts = np.bincount(instance * size + site, minlength=len(mask) * size).reshape(-1, size)
         rows = np.zeros((len(mask), 1, 1), weights.dtype)
         coupled = counts > 0
-    whole, ends = weights.dtype == np.int8, np.cumsum(counts.sum(axis=1))
-    neighbours, weights = (
-        neighbours.astype(np.uint32),
-        weights.astype(np.float32) if in_step else weights,
-    )
+    whole = weights.dtype == np.int8
+    ends = np.cumsum(counts.sum(axis=1))
+    neighbours = neighbours.astype(np.uint32)
+    weights = weights.astype(np.float32) if in_step else weights
 
     def one(g):
-        used, here = mask[g] | coupled[g], slice(ends[g] - counts[g].sum(), ends[g])
+        used = mask[g] | coupled[g]
+        here = slice(ends[g] - counts[g].sum(), ends[g])
         length = up_to_whole(LANES, size - int(np.argmax(used[::-1])))
         starts = np.concatenate([[0], np.cumsum(counts[g])]).astype(np.uint64)
         target = LoopTarget(
@@ -142,7 +147,8 @@ def proposal_temperatures(
     ends = [] if levels is None else np.minimum(levels.last.astype(np.int64) + 1, steps)
     # Every level ends where the next begins; the last ends with the run.
     edges = np.unique(np.concatenate([[0], ends, [steps]]).astype(int))
-    begins, lengths = logarithm[edges[:-1]], np.diff(edges)
+    begins = logarithm[edges[:-1]]
+    lengths = np.diff(edges)
     falls = begins - logarithm[np.minimum(edges[1:], steps - 1)]
     parts = np.rint(np.abs(falls) * _AN_E_FOLD)
     moves = parts > 0
@@ -175,7 +181,8 @@ class ProgramSlices:
     """
 
     def __init__(self, program: Program, *, keeps_weights: bool, coldest: np.float32 = _NO_LIMIT):
-        self._temperature, self._swaps = program.temperature, program.ladder > 1
+        self._temperature = program.temperature
+        self._swaps = program.ladder > 1
         self._coldest = coldest
         levels = levels_of(program)
         self._localized = levels is not None
@@ -266,8 +273,12 @@ class Lanes(NamedTuple):
 
 def make_lanes(size: int, count: int, localized: bool) -> Lanes:
     """Allocates `count` lanes of `size` sites."""
-    sites, tilted, pairs = (size, count), (size if localized else 1, count), (2, count)
-    spin, number, word = np.int8, np.float32, np.uint32
+    sites = (size, count)
+    tilted = (size if localized else 1, count)
+    pairs = (2, count)
+    spin = np.int8
+    number = np.float32
+    word = np.uint32
     return Lanes(
         place=np.arange(count),
         lane_of=np.arange(count),
@@ -311,7 +322,8 @@ def in_step(sampler: Sampler, batch: Batch) -> np.ndarray:
     """Returns [G] whether the chains of each instance are played in step; this depends on that
     instance only.
     """
-    mask, num_chains = np.asarray(batch.mask), batch.keys.mcmc.shape[1]
+    mask = np.asarray(batch.mask)
+    num_chains = batch.keys.mcmc.shape[1]
     if (
         not isinstance(sampler, Gibbs | Metropolis)
         or sampler.scan != SEQUENTIAL
@@ -352,19 +364,21 @@ def _play_block(gibbs, program, here, target, chains, block, first_step, found):
     """
     # Lanes that are left play the last chain once more, so that they add no flips of their own.
     places = block[np.minimum(np.arange(up_to_whole(WIDTH, len(block))), len(block) - 1)]
-    x, localized = chains.x, here.localized
+    x = chains.x
+    localized = here.localized
     lanes = make_lanes(len(target.linear), len(places), localized)
-    size, count = min(x.shape[1], len(target.linear)), len(block)
-    lanes.keys[:], lanes.observation_keys[:] = (
-        chains.keys[places].T,
-        chains.observation_keys[places].T,
-    )
+    size = min(x.shape[1], len(target.linear))
+    count = len(block)
+    lanes.keys[:] = chains.keys[places].T
+    lanes.observation_keys[:] = chains.observation_keys[places].T
     lanes.row[:] = places % here.rate.shape[0]
     lanes.spins[:] = -1
     lanes.spins[:size] += 2 * x[places, :size].T
     lanes.coupled[:size] = chains.coupled[places, :size].T
-    lanes.sums[0], lanes.sums[1] = chains.linear[places], chains.pairs[places]
-    lanes.values[0], lanes.values[1] = chains.best[places], chains.best_logged[places]
+    lanes.sums[0] = chains.linear[places]
+    lanes.sums[1] = chains.pairs[places]
+    lanes.values[0] = chains.best[places]
+    lanes.values[1] = chains.best_logged[places]
     if localized:
         lanes.y[:size], lanes.mean[:size] = chains.y[places, :size].T, chains.mean[places, :size].T
     records = make_records(program, len(found.value), count, size)
@@ -452,10 +466,8 @@ def make_play(
         *shape, size = np.shape(before.chain.x)
         coupled = np.asarray(before.chain.field.coupled).dtype
         chains = as_arrays(sampler, batch, before, program, size, np.float32, coupled)
-        found, here = (
-            make_records(program, intervals, len(chains.x), size),
-            slice_of(done, intervals, every),
-        )
+        found = make_records(program, intervals, len(chains.x), size)
+        here = slice_of(done, intervals, every)
         compiled(("cpu", "lanes"), lambda: _compile(gibbs, part(done, 0, every), targets[0]))
 
         def play_block(block):

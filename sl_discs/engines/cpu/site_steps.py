@@ -116,7 +116,8 @@ def _rejections(settings, inputs, chain, target, sites, most):
     """Returns how many of the next sites are rejected before one flips; `most` if none of them
     flips.
     """
-    k, known = _P(0), _P(BLOCK - inputs.row)
+    k = _P(0)
+    known = _P(BLOCK - inputs.row)
     while k < min(most, known):
         site = sites[k]
         if k + _P(LANES) <= most and sites[k + _P(LANES - 1)] == site + np.uint32(LANES - 1):
@@ -202,7 +203,8 @@ def _census(chain, target, site, first, last):
       last: the index after the last one.
     """
     # Counts below 2^24, which float32 adds exactly.
-    number, agreeing = _F(0), _F(0)
+    number = _F(0)
+    agreeing = _F(0)
     if target.dense:
         row = target.rows[site]
         for i in range(first, last):
@@ -237,12 +239,16 @@ def _partner(chain, target, site, number):
                 break
             number -= here
             first += _P(BLOCK)
-    spin, other, weight = chain.spins[site], site, _F(0)
+    spin = chain.spins[site]
+    other = site
+    weight = _F(0)
     for k in range(first, end):
         if target.dense:
-            other, weight = np.uint32(k), _F(target.rows[site, k])
+            other = np.uint32(k)
+            weight = _F(target.rows[site, k])
         else:
-            other, weight = target.neighbours[k], _F(target.weights[k])
+            other = target.neighbours[k]
+            weight = _F(target.weights[k])
         if weight != 0 and target.mask[other] > 0 and chain.spins[other] != spin:
             if number < _F(1):
                 break
@@ -257,10 +263,12 @@ def exchange_step(settings, inputs, chain, target, tree, other, pace, steps):
 
     For a pair it reports whether it was accepted, whose mean is the acceptance probability.
     """
-    sites, words = target.open_sites, inputs.words
+    sites = target.open_sites
+    words = inputs.words
     # The words have 32 bits: a site's probability is off by less than A 2^-32 of itself.
     site = sites[(_P(words.second[0, inputs.row]) * _P(sites.shape[0])) >> _P(32)]
-    changes, drawn = flip_changes(chain, target, site), step_uniform(inputs)
+    changes = flip_changes(chain, target, site)
+    drawn = step_uniform(inputs)
     chain.flipped[0] = site
     if uniform(words.first[1, inputs.row]) < settings.single:
         change = target_change(inputs.rate, inputs.tilt_scale, target, changes)
@@ -362,7 +370,8 @@ def swap_neighbours(scale, chains, ladder, number, rates, first_step, interval, 
     for c in range(first + step // steps_an_interval % 2, first + ladder - 1, 2):
         value = chains.linear[c] + scale * chains.pairs[c]
         next_value = chains.linear[c + 1] + scale * chains.pairs[c + 1]
-        rate, next_rate = rates[c % rates.shape[0], last], rates[(c + 1) % rates.shape[0], last]
+        rate = rates[c % rates.shape[0], last]
+        next_rate = rates[(c + 1) % rates.shape[0], last]
         # Observation keys are folded and never drawn from but here.
         word, _ = threefry(
             chains.observation_keys[c, 0], chains.observation_keys[c, 1], np.uint32(step), DRAW

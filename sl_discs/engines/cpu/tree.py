@@ -85,7 +85,8 @@ def _sum(values, first, count, stride):
 def sum_all(tree):
     """Computes all sums from the weights."""
     in_long_vectors()
-    w, sums = tree.weights, tree.sums
+    w = tree.weights
+    sums = tree.sums
     tiles, first_tile, first_span = _levels(tree)
     for tile in range(tiles):
         for lane in range(LANES):
@@ -130,7 +131,8 @@ def _change_below(tree, site, weight, first_tile):
     """
     change = _D(weight) - _D(tree.weights[site])
     tree.weights[site] = weight
-    tile, lane = site // TILE, site % LANES
+    tile = site // TILE
+    lane = site % LANES
     first_group = _GROUPS + LANES * tile
     change = _change(
         tree, first_group + lane, change, tree.weights, tile * TILE + lane, DEPTH, LANES
@@ -167,7 +169,8 @@ def put_many(tree, sites, weights, count):
     matters.
     """
     tiles, first_tile, first_span = _levels(tree)
-    total, gathered = _D(0), _D(0)
+    total = _D(0)
+    gathered = _D(0)
     last = 0
     for k in range(count):
         change, tile = _change_below(tree, sites[k], weights[k], first_tile)

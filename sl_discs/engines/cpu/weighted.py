@@ -98,7 +98,8 @@ def _draw_without_replacement(inputs, chain, tree, length):
         if drawn > _MOST_DRAWN * tree.sums[TOTAL]:
             for earlier in range(without, k):
                 put(tree, chain.sequence[earlier], _F(0))
-            drawn, without = 0.0, k
+            drawn = 0.0
+            without = k
         site = draw(tree, draw_uniform(inputs, numbers))
         numbers += 1
         while chain.stamps[site] == stamp:
@@ -191,7 +192,8 @@ def path_step(settings, inputs, chain, target, tree, other, radius, steps):
 
 
 def _path_settings(sampler: PathSampler) -> PathSettings:
-    target, adapt_until = np.float32(sampler.target_acceptance_rate), sampler.adapt_until or 0
+    target = np.float32(sampler.target_acceptance_rate)
+    adapt_until = sampler.adapt_until or 0
     return PathSettings(
         sampler.replacement, sampler.num_flips, sampler.adaptive, target, adapt_until
     )
@@ -231,7 +233,8 @@ class LangevinSettings(NamedTuple):
 @inlined
 def _log_norm_of_gains(tree, size, expected_flips):
     """Returns the sum over the first `size` sites of log(1 + a_i)."""
-    weights, scale = tree.weights, np.float64(expected_flips) / tree.sums[TOTAL]
+    weights = tree.weights
+    scale = np.float64(expected_flips) / tree.sums[TOTAL]
     if expected_flips < _LARGEST_FLIPS:
         return np.log(product_of_odds(weights, 0, size, scale))
     total = 0.0
@@ -247,7 +250,8 @@ def _draw_flips(inputs, chain, tree, expected_flips):
     count, draws = 0, 0
     probability = Probability(1.0, 1.0, 0.0)
     # Waiting times between points are exponential, so exp(-time) is a product of uniform numbers.
-    left, none_yet = np.float64(expected_flips), 1.0
+    left = np.float64(expected_flips)
+    none_yet = 1.0
     end = np.exp(-min(left, _LONGEST_PIECE))
     while True:
         none_yet *= 1.0 - draw_uniform(inputs, draws)
@@ -316,7 +320,8 @@ def langevin_step(settings, inputs, chain, target, tree, other, expected_flips, 
 
 
 def _langevin_settings(sampler: DMALA) -> LangevinSettings:
-    target, adapt_until = np.float32(sampler.target_acceptance_rate), sampler.adapt_until or 0
+    target = np.float32(sampler.target_acceptance_rate)
+    adapt_until = sampler.adapt_until or 0
     return LangevinSettings(sampler.adaptive, target, adapt_until, sampler.adjusted)
 
 

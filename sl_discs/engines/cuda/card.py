@@ -40,11 +40,9 @@ class KernelStore:
 
     def __init__(self, kind: KernelKind, warps: int):
         name = kind._replace(step=f"{kind.step.__module__}.{kind.step.__name__}")  # type: ignore[arg-type]
-        self._name, self._kind, self._is_asked = (
-            kind.step.__name__.removeprefix("make_"),
-            (repr(name), warps),
-            False,
-        )
+        self._name = kind.step.__name__.removeprefix("make_")
+        self._kind = (repr(name), warps)
+        self._is_asked = False
 
     def check_use(self) -> None:
         """Says once if a kernel was compiled and nobody asked for its file."""
@@ -98,7 +96,8 @@ class KernelStore:
         """Keeps a compiled kernel."""
         try:
             versions = versions_of(kernel.target_context.codegen())
-            name, code = kernel.entry_name, bytes(kernel.library.get_cubin(versions[-1]).code)
+            name = kernel.entry_name
+            code = bytes(kernel.library.get_cubin(versions[-1]).code)
         except Exception as error:
             self._warn(f"{type(error).__name__}: {error}")
             return
@@ -159,7 +158,8 @@ def rebuilt(signature: Any, name: str, code: bytes, capability: tuple[int, int])
 @functools.cache
 def kernel_of(kind: KernelKind, warps: int) -> tuple[Any, KernelStore]:
     """Returns the kernel of a kind, and the store in which it is looked up."""
-    kernel, store = make_kernel(import_cuda(), gpu(warps), kind), KernelStore(kind, warps)
+    kernel = make_kernel(import_cuda(), gpu(warps), kind)
+    store = KernelStore(kind, warps)
     kernel._cache = store
     return kernel, store
 
@@ -182,7 +182,9 @@ class Card:
     """
 
     def __init__(self, number: int, threads: int, instances: Instances):
-        self._cuda, self._number, self._threads = import_cuda(), number, threads
+        self._cuda = import_cuda()
+        self._number = number
+        self._threads = threads
         with self._cuda.gpus[number]:
             advice = "lower config.experiment.instances_per_batch, or choose engine=cpu"
             self._check(f"{len(instances.scale)} instances need", num_bytes(instances), advice)

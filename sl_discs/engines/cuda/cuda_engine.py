@@ -52,14 +52,14 @@ def kind_of(sampler: Sampler, sites: int, whole: bool, localized: bool) -> Kerne
     """Returns the kind of kernel that a sampler needs, see `KernelKind`."""
     match sampler:
         case GWG() | PathAuxiliary():
-            step, options = path_step.make_step, (isinstance(sampler, GWG),)
+            step = path_step.make_step
+            options = (isinstance(sampler, GWG),)
         case DMALA():
-            step, options = (
-                flips.make_langevin_step,
-                (sampler.scaling == "normalized", sampler.adjusted),
-            )
+            step = flips.make_langevin_step
+            options = (sampler.scaling == "normalized", sampler.adjusted)
         case _:
-            step, options = flips.make_single_step, (isinstance(sampler, Gibbs),)
+            step = flips.make_single_step
+            options = (isinstance(sampler, Gibbs),)
     drawn = isinstance(sampler, GWG | PathAuxiliary | DMALA)
     return KernelKind(
         sites, whole, localized, step, options, drawn, isinstance(sampler, PathAuxiliary)
@@ -94,11 +94,9 @@ def pack_rows(
     """Returns couplings as rows in the order of the lanes, see `Instances.rows`; whole ones as
     words of four.
     """
-    weights, kept, dtype = (
-        np.asarray(coupling[-1]),
-        sites // 4 if whole else sites,
-        np.int8 if whole else np.float32,
-    )
+    weights = np.asarray(coupling[-1])
+    kept = sites // 4 if whole else sites
+    dtype = np.int8 if whole else np.float32
     found = np.zeros((len(weights), num_sites, kept, threads), np.uint32 if whole else np.float32)
     for g, packed in enumerate(found):
         one = type(coupling)(*(np.asarray(leaf)[g : g + 1] for leaf in coupling))
@@ -122,13 +120,15 @@ def pack_rows(
 
 def as_instances(batch: Batch, num_sites: int, sites: int, threads: int) -> Instances:
     """Returns the targets of a batch for lanes of these sites."""
-    coupling, largest = batch.params.coupling, 0
+    coupling = batch.params.coupling
+    largest = 0
     weights = np.asarray(coupling[-1])
     if weights.dtype == np.int8:
         largest = max(int(weights.max(initial=0)), -int(weights.min(initial=0)))
     # Whole numbers above it are float32, whose sums are exact, too.
     whole = weights.dtype == np.int8 and largest <= MOST_PACKED
-    size, mask = sites * threads, np.asarray(batch.mask)
+    size = sites * threads
+    mask = np.asarray(batch.mask)
     return Instances(
         rows=pack_rows(coupling, num_sites, sites, threads, whole),
         linear=padded(batch.params.linear, np.float32, size),
@@ -162,10 +162,8 @@ def with_infinite(chains: ChainArrays) -> ChainArrays:
 
 def as_steps(program: Program, done: int, intervals: int, every: int, coldest: np.float32) -> Steps:
     """Returns the part of a program after `done` steps, at temperatures from `coldest` on."""
-    temperature, levels = (
-        program.temperature.rows(done, done + intervals * every),
-        levels_of(program) or _NO_LEVELS,
-    )
+    temperature = program.temperature.rows(done, done + intervals * every)
+    levels = levels_of(program) or _NO_LEVELS
     half_rate = np.maximum(np.float32(0.5) / np.maximum(temperature, coldest), LEAST_RATE)
     leaves = {
         name: np.ascontiguousarray(leaf)
@@ -275,13 +273,16 @@ class Cuda(Engine):
                 "engine=cuda does not exchange states between chains; choose engine=cpu", "engine"
             )
         loaded: Loaded = (batch if batch.loaded else self.load(model, sampler, batch)).loaded
-        localized, coldest = levels_of(program) is not None, least_temperature(batch)
-        kind, numbers = kind_of(sampler, loaded.sites, loaded.whole, localized), numbers_of(sampler)
+        localized = levels_of(program) is not None
+        coldest = least_temperature(batch)
+        kind = kind_of(sampler, loaded.sites, loaded.whole, localized)
+        numbers = numbers_of(sampler)
 
         def advance(states, done, intervals, every):
             *shape, _ = np.shape(states.chain.x)
             chains = as_chains(sampler, batch, states, loaded.sites * loaded.threads, program)
-            steps, begun = as_steps(program, done, intervals, every, coldest), []
+            steps = as_steps(program, done, intervals, every, coldest)
+            begun = []
             for part, card in loaded.cards:
                 some = _share(chains, slice(part.start * shape[1], part.stop * shape[1]))
                 found = make_records(program, intervals, *some.x.shape)

@@ -32,10 +32,21 @@ def make_single_step(warp: Warp, kind: KernelKind):
     """Returns the step of gibbs or metropolis with a random scan; the only option is whether it is
     gibbs.
     """
-    jit, wait, exp2, sites, (gibbs,) = warp.jit, warp.wait, warp.exp2, kind.sites, kind.options
-    chain, random = make_chain(warp, kind), make_random(warp)
-    threefry, uniform, bit, logit = random.threefry, random.uniform, chain.bit, chain.logit
-    add_rows, settle, words, word_of = chain.add_rows, chain.settle, chain.words, chain.word_of
+    jit = warp.jit
+    wait = warp.wait
+    exp2 = warp.exp2
+    sites = kind.sites
+    (gibbs,) = kind.options
+    chain = make_chain(warp, kind)
+    random = make_random(warp)
+    threefry = random.threefry
+    uniform = random.uniform
+    bit = chain.bit
+    logit = chain.logit
+    add_rows = chain.add_rows
+    settle = chain.settle
+    words = chain.words
+    word_of = chain.word_of
 
     @jit
     def step_single(numbers, lane: Lane, shared: Shared, target, inputs: WarpInputs, pace, thread):
@@ -61,7 +72,8 @@ def make_single_step(warp: Warp, kind: KernelKind):
         gain = f32(shared.partial[0])
         acceptance = ONE / (ONE + exp2(min(-gain, f32(115)))) if gibbs else exp2(min(gain, ZERO))
         accepted = uniform(second) < acceptance
-        linear, pairs = ZERO, ZERO
+        linear = ZERO
+        pairs = ZERO
         if accepted:
             add_rows(lane, shared, target, 1, thread)
             linear, pairs = settle(lane, shared)
@@ -92,31 +104,28 @@ def make_langevin_step(warp: Warp, kind: KernelKind):
     """Returns the step of dmala; the options are whether a is normalized, and whether the proposal
     is tested.
     """
-    jit, lanes, wait, total, exp2, log2 = (
-        warp.jit,
-        warp.lanes,
-        warp.wait,
-        warp.total,
-        warp.exp2,
-        warp.log2,
-    )
-    sites, (normalized, adjusted) = kind.sites, kind.options
-    chain, sums, uniform, adapt = (
-        make_chain(warp, kind),
-        make_running_sums(warp, kind),
-        make_random(warp).uniform,
-        adapted(warp),
-    )
-    threads, words, publish, flip, weigh, add_rows, settle = (
-        chain.threads,
-        chain.words,
-        chain.publish,
-        chain.flip,
-        chain.weigh,
-        chain.add_rows,
-        chain.settle,
-    )
-    sum_lanes, first_words, list_events = sums.sum_lanes, sums.first_words, sums.list_events
+    jit = warp.jit
+    lanes = warp.lanes
+    wait = warp.wait
+    total = warp.total
+    exp2 = warp.exp2
+    log2 = warp.log2
+    sites = kind.sites
+    (normalized, adjusted) = kind.options
+    chain = make_chain(warp, kind)
+    sums = make_running_sums(warp, kind)
+    uniform = make_random(warp).uniform
+    adapt = adapted(warp)
+    threads = chain.threads
+    words = chain.words
+    publish = chain.publish
+    flip = chain.flip
+    weigh = chain.weigh
+    add_rows = chain.add_rows
+    settle = chain.settle
+    sum_lanes = sums.sum_lanes
+    first_words = sums.first_words
+    list_events = sums.list_events
 
     @jit
     def as_odds(lane: Lane, shared: Shared, top, numbers, pace):
@@ -139,7 +148,8 @@ def make_langevin_step(warp: Warp, kind: KernelKind):
     def softplus(odds):
         """Returns log2(1 + odds), also of odds that are small beside 1, without a branch."""
         bits = BITS * odds
-        small, large = bits - HALF * odds * bits, log2(ONE + odds)
+        small = bits - HALF * odds * bits
+        large = log2(ONE + odds)
         return small if odds < _SMALL else large
 
     @jit
@@ -151,7 +161,8 @@ def make_langevin_step(warp: Warp, kind: KernelKind):
             lane.flips[q] = u32(0)
         top = weigh(lane, shared, lane.coupled, target, inputs, thread)
         offset = as_odds(lane, shared, top, numbers, pace)
-        soft, part = ZERO, ZERO
+        soft = ZERO
+        part = ZERO
         for m in range(sites):
             bits = softplus(lane.logits[m])
             soft += bits
@@ -161,7 +172,10 @@ def make_langevin_step(warp: Warp, kind: KernelKind):
         word, other, own, _ = first_words(inputs, thread % lanes)
         wait()
         taken = list_events(lane, shared, inputs, mass, word, other, thread)
-        acceptance, accepted, linear, pairs = ONE, True, ZERO, ZERO
+        acceptance = ONE
+        accepted = True
+        linear = ZERO
+        pairs = ZERO
         if taken > 0:
             add_rows(lane, shared, target, taken, thread)
             if adjusted:

@@ -49,42 +49,40 @@ def make_step(warp: Warp, kind: KernelKind):
     """Returns the step of gwg or path_auxiliary; the only option is whether draws are with
     replacement, as gwg's.
     """
-    jit, lanes, sites, (replacement,) = warp.jit, warp.lanes, kind.sites, kind.options
-    wait, total, scan_warp, rank, exp2, log2 = (
-        warp.wait,
-        warp.total,
-        warp.scan_warp,
-        warp.rank,
-        warp.exp2,
-        warp.log2,
-    )
-    chain, random, sums, adapt = (
-        make_chain(warp, kind),
-        make_random(warp),
-        make_running_sums(warp, kind),
-        adapted(warp),
-    )
-    threads, words, bit, publish, flip, logit, weigh, add_rows, settle = (
-        chain.threads,
-        chain.words,
-        chain.bit,
-        chain.publish,
-        chain.flip,
-        chain.logit,
-        chain.weigh,
-        chain.add_rows,
-        chain.settle,
-    )
-    sum_lanes, first_words, search, look_up, list_new = (
-        sums.sum_lanes,
-        sums.first_words,
-        sums.search,
-        sums.look_up,
-        sums.list_new,
-    )
-    threefry, uniform, capacity = random.threefry, random.uniform, sites * threads
+    jit = warp.jit
+    lanes = warp.lanes
+    sites = kind.sites
+    (replacement,) = kind.options
+    wait = warp.wait
+    total = warp.total
+    scan_warp = warp.scan_warp
+    rank = warp.rank
+    exp2 = warp.exp2
+    log2 = warp.log2
+    chain = make_chain(warp, kind)
+    random = make_random(warp)
+    sums = make_running_sums(warp, kind)
+    adapt = adapted(warp)
+    threads = chain.threads
+    words = chain.words
+    bit = chain.bit
+    publish = chain.publish
+    flip = chain.flip
+    logit = chain.logit
+    weigh = chain.weigh
+    add_rows = chain.add_rows
+    settle = chain.settle
+    sum_lanes = sums.sum_lanes
+    first_words = sums.first_words
+    search = sums.search
+    look_up = sums.look_up
+    list_new = sums.list_new
+    threefry = random.threefry
+    uniform = random.uniform
+    capacity = sites * threads
     # Not literals, for each of which numba compiles a function anew.
-    forwards, backwards = np.bool_(False), np.bool_(True)
+    forwards = np.bool_(False)
+    backwards = np.bool_(True)
 
     @jit
     def sum_weights(lane: Lane, shared: Shared, top, thread):
@@ -261,7 +259,8 @@ def make_step(warp: Warp, kind: KernelKind):
         flip(lane)
         acceptance = exp2(min(ratio, ZERO))
         accepted = uniform(own) < acceptance
-        linear, pairs = ZERO, ZERO
+        linear = ZERO
+        pairs = ZERO
         if accepted:
             linear, pairs = settle(lane, shared)
         if numbers.adaptive:

@@ -100,21 +100,22 @@ class Steps(NamedTuple):
 
 def make_play(warp: Warp, kind: KernelKind) -> Callable:
     """Returns the function that plays one chain, compiled for a warp."""
-    jit, localized, whole, sites = warp.jit, kind.localized, kind.whole, kind.sites
-    chain, random, step_chain = make_chain(warp, kind), make_random(warp), kind.step(warp, kind)
-    bit, word_of, recompute, total_linear = (
-        chain.bit,
-        chain.word_of,
-        chain.recompute,
-        chain.total_linear,
-    )
-    threefry, normals, wait, words, threads = (
-        random.threefry,
-        random.normals,
-        warp.wait,
-        chain.words,
-        chain.threads,
-    )
+    jit = warp.jit
+    localized = kind.localized
+    whole = kind.whole
+    sites = kind.sites
+    chain = make_chain(warp, kind)
+    random = make_random(warp)
+    step_chain = kind.step(warp, kind)
+    bit = chain.bit
+    word_of = chain.word_of
+    recompute = chain.recompute
+    total_linear = chain.total_linear
+    threefry = random.threefry
+    normals = random.normals
+    wait = warp.wait
+    words = chain.words
+    threads = chain.threads
 
     @jit
     def count_spins(lane: Lane):
@@ -145,10 +146,12 @@ def make_play(warp: Warp, kind: KernelKind) -> Callable:
         for m in range(0, sites, 2):
             first, second = threefry(key0, key1, number, u32((thread * sites + m) >> 1))
             one, other = normals(first, second)
-            here, next_one = index(m * threads + thread), index((m + 1) * threads + thread)
+            here = index(m * threads + thread)
+            next_one = index((m + 1) * threads + thread)
             shared.y[here] += drift * mean[here] + noise * one
             shared.y[next_one] += drift * mean[next_one] + noise * other
-            mean[here], mean[next_one] = ZERO, ZERO
+            mean[here] = ZERO
+            mean[next_one] = ZERO
 
     @jit
     def observe(lane: Lane, shared: Shared, y, mean, collected, thread):
@@ -184,13 +187,12 @@ def make_play(warp: Warp, kind: KernelKind) -> Callable:
             lane.flips[q] = u32(0)
         for q in range(PLANES * words):
             lane.counts[q] = u32(0)
-        x, coupled, best_x, logged_x = (
-            chains.x[c],
-            chains.coupled[c],
-            chains.best_x[c],
-            chains.best_logged_x[c],
-        )
-        linear, is_open = instances.linear[g], instances.is_open[g]
+        x = chains.x[c]
+        coupled = chains.coupled[c]
+        best_x = chains.best_x[c]
+        logged_x = chains.best_logged_x[c]
+        linear = instances.linear[g]
+        is_open = instances.is_open[g]
         for m in range(sites):
             i = index(thread * sites + m)
             up = x[i] > 0
@@ -198,19 +200,18 @@ def make_play(warp: Warp, kind: KernelKind) -> Callable:
             lane.linear[m] = linear[i]
             if is_open[i] == 0:
                 lane.linear[m] = NEVER if up else -NEVER
-            word, place = word_of(m), u32(m & 31)
+            word = word_of(m)
+            place = u32(m & 31)
             lane.spins[word] |= u32(up) << place
             lane.best[word] |= u32(best_x[i] > 0) << place
             lane.logged[word] |= u32(logged_x[i] > 0) << place
 
     @jit
     def leave(lane: Lane, chains, c, thread):
-        x, coupled, best_x, logged_x = (
-            chains.x[c],
-            chains.coupled[c],
-            chains.best_x[c],
-            chains.best_logged_x[c],
-        )
+        x = chains.x[c]
+        coupled = chains.coupled[c]
+        best_x = chains.best_x[c]
+        logged_x = chains.best_logged_x[c]
         for m in range(sites):
             i = index(thread * sites + m)
             x[i] = np.int8(bit(lane.spins, m))
@@ -248,23 +249,34 @@ def make_play(warp: Warp, kind: KernelKind) -> Callable:
             instances.most_packed,
         )
         enter(lane, instances, chains, g, c, thread)
-        key0, key1 = chains.keys[c, 0], chains.keys[c, 1]
-        linear, pairs, pace = chains.linear[c], chains.pairs[c], chains.pace[c]
+        key0 = chains.keys[c, 0]
+        key1 = chains.keys[c, 1]
+        linear = chains.linear[c]
+        pairs = chains.pairs[c]
+        pace = chains.pace[c]
         # Already of the type of its sums; otherwise numba would compile the whole step for both
         # types.
         sampled = np.int64(chains.steps[c])
-        best, logged = chains.best[c], chains.best_logged[c]
+        best = chains.best[c]
+        logged = chains.best_logged[c]
         row = c % steps.half_rate.shape[0]
-        level, counted = i32(steps.level), 0
-        pull, last, collected, y, mean = ZERO, i32(0), i32(1), chains.y[c], chains.mean[c]
+        level = i32(steps.level)
+        counted = 0
+        pull = ZERO
+        last = i32(0)
+        collected = i32(1)
+        y = chains.y[c]
+        mean = chains.mean[c]
         if localized:
             pull, last, collected = level_of(steps, level)
             observe(lane, shared, y, mean, collected, thread)
-        at, num_steps = i32(steps.done), steps.half_rate.shape[1]
+        at = i32(steps.done)
+        num_steps = steps.half_rate.shape[1]
         end = at + num_steps - 1
         next_rate = BITS * steps.half_rate[row, 0] if num_steps > 0 else ZERO
         for interval in range(found.value.shape[0]):
-            sum_acceptance, sum_hops = ZERO, ZERO
+            sum_acceptance = ZERO
+            sum_hops = ZERO
             for _ in range(steps.every):
                 number = u32(at + 1)
                 inputs = WarpInputs(next_rate, pull, key0, key1, number, sampled)
@@ -302,7 +314,8 @@ def make_play(warp: Warp, kind: KernelKind) -> Callable:
                         counted = 0
                     if left == 0:
                         drift = steps.drift[level] / f32(collected)
-                        key2, key3 = chains.observation_keys[c, 0], chains.observation_keys[c, 1]
+                        key2 = chains.observation_keys[c, 0]
+                        key3 = chains.observation_keys[c, 1]
                         move(shared, mean, key2, key3, number, drift, steps.noise[level], thread)
                         level = min(level + 1, steps.last.shape[0] - 1)
                         pull, last, collected = level_of(steps, level)
@@ -324,13 +337,12 @@ def make_play(warp: Warp, kind: KernelKind) -> Callable:
             keep_observation(lane, shared, y, mean, collected, thread)
         leave(lane, chains, c, thread)
         if thread == 0:
-            chains.linear[c], chains.pairs[c], chains.pace[c], chains.steps[c] = (
-                linear,
-                pairs,
-                pace,
-                sampled,
-            )
-            chains.best[c], chains.best_logged[c] = best, logged
+            chains.linear[c] = linear
+            chains.pairs[c] = pairs
+            chains.pace[c] = pace
+            chains.steps[c] = sampled
+            chains.best[c] = best
+            chains.best_logged[c] = logged
 
     return play
 
@@ -352,7 +364,8 @@ def outside(kind: KernelKind, threads: int) -> list[str]:
     """Returns which of these numbers do not fit into shared memory: they are in the card's, by way
     of its caches.
     """
-    places, words = kind.sites * threads, -(-kind.sites // 32)
+    places = kind.sites * threads
+    words = -(-kind.sites // 32)
     left = _SHARED - 2 * places - 4 * (2 * words * threads + threads + WIDTH + 3)
     found = []
     for name, needed in needed_by(kind).items():
@@ -365,14 +378,22 @@ def outside(kind: KernelKind, threads: int) -> list[str]:
 
 def make_kernel(cuda: Any, warp: Warp, kind: KernelKind) -> Any:
     """Returns the kernel of a GPU; block c plays chain c."""
-    play, sites = make_play(warp, kind), kind.sites
-    threads, words = warp.lanes * warp.warps, -(-sites // 32)
-    quads, counts, capacity, bits = sites // 4, PLANES * words, sites * threads, words * threads
-    needed, absent = needed_by(kind), outside(kind, threads)
+    play = make_play(warp, kind)
+    sites = kind.sites
+    threads = warp.lanes * warp.warps
+    words = -(-sites // 32)
+    quads = sites // 4
+    counts = PLANES * words
+    capacity = sites * threads
+    bits = words * threads
+    needed = needed_by(kind)
+    absent = outside(kind, threads)
     # Their sizes in shared memory, and their places in the card's.
     summed, weighed, observed = (capacity if needed[name] else 1 for name in needed)
     sums_at, weights_at, y_at = (absent.index(name) if name in absent else -1 for name in needed)
-    f4, u4, u2 = np.float32, np.uint32, np.uint16
+    f4 = np.float32
+    u4 = np.uint32
+    u2 = np.uint16
 
     def kernel(numbers, instances, chains, steps, found, memory, per_instance):
         c = cuda.blockIdx.x

@@ -24,14 +24,20 @@ import numpy as np
 from sl_discs.engines.cuda.warp import Warp
 from sl_discs.models.keys import COSINE, SINE, make_words
 
-f32, i32, u32 = np.float32, np.int32, np.uint32
+f32 = np.float32
+i32 = np.int32
+u32 = np.uint32
 # Of an index: without a sign, as numba takes a negative one for one from the end, which costs a
 # test and registers.
 index = np.uint64
-ZERO, HALF, ONE, TWO = f32(0), f32(0.5), f32(1), f32(2)
+ZERO = f32(0)
+HALF = f32(0.5)
+ONE = f32(1)
+TWO = f32(2)
 # A field that no temperature overcomes, and the rate 1/temperature below which the target is
 # uniform.
-NEVER, LEAST_RATE = f32(1e30), f32(1e-25)
+NEVER = f32(1e30)
+LEAST_RATE = f32(1e-25)
 # Less than any value of f.
 LOWEST = f32(-3e38)
 # Logits are in bits, as the hardware's exponential has base 2: log2(e) nats.
@@ -43,7 +49,8 @@ TOGETHER = 2
 # The largest whole coupling that is stored as a byte: the packed sums must hold `TOGETHER` of them.
 MOST_PACKED = 127 // TOGETHER
 TO_UNIT = f32(2.0**-32)
-_BIAS, _BIASED_ZERO = u32(0x80808080), f32(128)
+_BIAS = u32(0x80808080)
+_BIASED_ZERO = f32(128)
 
 
 class KernelKind(NamedTuple):
@@ -171,7 +178,8 @@ def make_random(warp: Warp) -> SimpleNamespace:
         radius = f32(math.sqrt(f32(-2) * f32(math.log((f32(first) + HALF) * TO_UNIT))))
         half = f32(second) * TO_UNIT - HALF
         square = half * half
-        sine, cosine = f32(SINE[4]), f32(COSINE[4])
+        sine = f32(SINE[4])
+        cosine = f32(COSINE[4])
         for power in range(3, -1, -1):
             sine = sine * square + f32(SINE[power])
             cosine = cosine * square + f32(COSINE[power])
@@ -184,10 +192,19 @@ def make_random(warp: Warp) -> SimpleNamespace:
 @functools.cache
 def make_chain(warp: Warp, kind: KernelKind) -> SimpleNamespace:
     """Returns the operations on a chain, compiled for a warp."""
-    jit, lanes, warps, sites = warp.jit, warp.lanes, warp.warps, kind.sites
-    wait, total, totals, largest = warp.wait, warp.total, warp.totals, warp.largest
+    jit = warp.jit
+    lanes = warp.lanes
+    warps = warp.warps
+    sites = kind.sites
+    wait = warp.wait
+    total = warp.total
+    totals = warp.totals
+    largest = warp.largest
     threads = lanes * warps
-    words, quads, whole, localized = -(-sites // 32), sites // 4, kind.whole, kind.localized
+    words = -(-sites // 32)
+    quads = sites // 4
+    whole = kind.whole
+    localized = kind.localized
 
     @jit
     def word_of(m):
@@ -282,7 +299,8 @@ def make_chain(warp: Warp, kind: KernelKind) -> SimpleNamespace:
     @jit
     def settle(lane: Lane, shared: Shared):
         """Moves the chain to y; returns the changes of c.x and x'Kx/2."""
-        linear, pairs = ZERO, ZERO
+        linear = ZERO
+        pairs = ZERO
         for m in range(sites):
             if bit(lane.flips, m) != 0:
                 sign = ONE - TWO * f32(bit(lane.spins, m))

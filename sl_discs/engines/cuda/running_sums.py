@@ -43,20 +43,25 @@ def make_running_sums(warp: Warp, kind: KernelKind) -> SimpleNamespace:
     """Returns the search in running sums and what is done with the sites found, compiled for a
     warp.
     """
-    jit, lanes, sites = warp.jit, warp.lanes, kind.sites
-    wait, scan, scan_warp, rank, is_first, get, log2 = (
-        warp.wait,
-        warp.scan,
-        warp.scan_warp,
-        warp.rank,
-        warp.is_first,
-        warp.get,
-        warp.log2,
-    )
-    chain, threefry = make_chain(warp, kind), make_random(warp).threefry
-    threads, word_of, publish, bit_at = chain.threads, chain.word_of, chain.publish, chain.bit_at
+    jit = warp.jit
+    lanes = warp.lanes
+    sites = kind.sites
+    wait = warp.wait
+    scan = warp.scan
+    scan_warp = warp.scan_warp
+    rank = warp.rank
+    is_first = warp.is_first
+    get = warp.get
+    log2 = warp.log2
+    chain = make_chain(warp, kind)
+    threefry = make_random(warp).threefry
+    threads = chain.threads
+    word_of = chain.word_of
+    publish = chain.publish
+    bit_at = chain.bit_at
     # Halves of the ranges of lanes and of a lane's sites, for their search.
-    lane_halves, site_halves = halves(threads), halves(sites)
+    lane_halves = halves(threads)
+    site_halves = halves(sites)
 
     @jit
     def sum_lanes(shared: Shared, part, thread):
@@ -72,7 +77,8 @@ def make_running_sums(warp: Warp, kind: KernelKind) -> SimpleNamespace:
         if lanes == 1:
             own, second = threefry(inputs.key0, inputs.key1, inputs.number, u32(OWN))
         else:
-            own, second = u32(get(i32(word), OWN)), u32(get(i32(other), OWN))
+            own = u32(get(i32(word), OWN))
+            second = u32(get(i32(other), OWN))
         return word, other, own, second
 
     @jit
@@ -106,7 +112,8 @@ def make_running_sums(warp: Warp, kind: KernelKind) -> SimpleNamespace:
         """Returns the code of a lane's site, and whether it is wanted and new; `later`, flips are
         known already.
         """
-        code, known = i32(-1 - number), False
+        code = i32(-1 - number)
+        known = False
         if wanted:
             code = i32(2 * site + i32(bit_at(shared.spins, site)))
             if later:
@@ -135,7 +142,9 @@ def make_running_sums(warp: Warp, kind: KernelKind) -> SimpleNamespace:
         exponential.
         """
         number = thread % lanes
-        taken, begin, time = 0, 0, ZERO
+        taken = 0
+        begin = 0
+        time = ZERO
         while begin == 0 or time < mass:
             if begin > 0:
                 publish(lane.flips, shared.flips, thread)

@@ -98,10 +98,8 @@ def gpu(warps: int) -> Warp:
     @jit
     def warp_totals(x, y):
         for distance in (16, 8, 4, 2, 1):
-            more_x, more_y = (
-                cuda.shfl_xor_sync(_ALL, x, distance),
-                cuda.shfl_xor_sync(_ALL, y, distance),
-            )
+            more_x = cuda.shfl_xor_sync(_ALL, x, distance)
+            more_y = cuda.shfl_xor_sync(_ALL, y, distance)
             x += more_x
             y += more_y
         return x, y
