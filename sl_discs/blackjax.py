@@ -188,7 +188,8 @@ class _Kernel:
             raise InputError(
                 f"logdensity_fn is a {type(logdensity_fn).__name__}; expected a function"
             )
-        self._sampler, self._logdensity_fn = sampler, logdensity_fn
+        self._sampler = sampler
+        self._logdensity_fn = logdensity_fn
         self._base = sampler.base if isinstance(sampler, Localized) else sampler
         self._differentiates = asks_for_gains(self._base)
 
@@ -197,7 +198,8 @@ class _Kernel:
         flat, _ = ravel_pytree(position)
         if not flat.size or not (isinstance(flat, jax.core.Tracer) or np.isin(flat, (0, 1)).all()):
             raise InputError("position holds values other than 0 and 1, or none", "position")
-        model, x = self._model(position), flat.astype(jnp.int8)
+        model = self._model(position)
+        x = flat.astype(jnp.int8)
         if self._differentiates:
             check_differentiable("logdensity_fn", model, (), x.size, type(self._base).__name__)
         if self._sampler is not self._base and rng_key is None:
@@ -216,7 +218,8 @@ class _Kernel:
         key: Any = keys.from_rng(rng_key)
         if self._sampler is not self._base:
             key = keys.StepKeys(keys.fold(key, 0), keys.fold(key, 1))
-        (flat, unravel), field = ravel_pytree(state.position), state.logdensity
+        flat, unravel = ravel_pytree(state.position)
+        field = state.logdensity
         if state.logdensity_grad is not None:
             field = ValueAndGrad(field, ravel_pytree(state.logdensity_grad)[0])
         x = flat.astype(jnp.int8)

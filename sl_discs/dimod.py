@@ -137,7 +137,8 @@ class BoltzmannSampler(_Sampler):
           InputError: an argument is wrong.
         """
         seed = self._checked(bqm, seed, kwargs)
-        beta, num_reads = real("beta", beta, above=0), integer("num_reads", num_reads, 1, bits=31)
+        beta = real("beta", beta, above=0)
+        num_reads = integer("num_reads", num_reads, 1, bits=31)
         temperature = real("1/beta", 1 / beta)
         if not bqm.num_variables:
             info = {
@@ -327,7 +328,8 @@ def _timing(begin: int, sampled: int, result: Result) -> dict[str, int]:
     times.
     """
     sampling, compiling = (int(1e9 * result.timing[key]) for key in ("run_s", "compile_s"))
-    preparing, polishing = sampled - begin - sampling - compiling, time.perf_counter_ns() - sampled
+    preparing = sampled - begin - sampling - compiling
+    polishing = time.perf_counter_ns() - sampled
     return dict(zip(_TIMES, (preparing, compiling, sampling, polishing), strict=True))
 
 

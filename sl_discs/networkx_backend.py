@@ -195,7 +195,8 @@ def can_run(name: str, args: tuple, kwargs: dict) -> bool | str:
     """Says whether a function takes these arguments, or why not."""
     given = inspect.signature(globals()[name]).bind(*args, **kwargs)
     given.apply_defaults()
-    graph, weight = given.arguments["G"], given.arguments.get("weight")
+    graph = given.arguments["G"]
+    weight = given.arguments.get("weight")
     if weight is not None:
         view = graph.edges if name == "one_exchange" else graph.nodes
         values = (row[-1] for row in view(data=weight, default=1))

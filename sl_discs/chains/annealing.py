@@ -124,8 +124,11 @@ class TemperatureSchedule:
         return part
 
     def _at(self, places: np.ndarray) -> Float32[np.ndarray, "*S"]:
-        given, (begin, length) = self.annealing, self._annealing_at(places)
-        schedule, initial, final = given.t_schedule, given.init_temperature, given.final_temperature
+        given = self.annealing
+        begin, length = self._annealing_at(places)
+        schedule = given.t_schedule
+        initial = given.init_temperature
+        final = given.final_temperature
         part = self.position(
             ((places - begin) // given.anneal_every * given.anneal_every + 1) / length
         )
@@ -223,13 +226,12 @@ class TimedSchedule(TemperatureSchedule):
         """Returns these temperatures with another plan, for the steps after the first `done` and
         `left` seconds.
         """
-        behind, seconds = 0.0, self.seconds_per_step
+        behind = 0.0
+        seconds = self.seconds_per_step
         if self.plans:
             earlier = self.plans[-_RECENT:][0]
-            behind, seconds = (
-                float(self._behind(done)),
-                max(earlier.left - left, 1e-9) / (done - earlier.done),
-            )
+            behind = float(self._behind(done))
+            seconds = max(earlier.left - left, 1e-9) / (done - earlier.done)
         fitting = min(max(left / seconds, 1.0), max(len(self) - done, 1))
         return dataclasses.replace(
             self, plans=(*self.plans, Plan(done, left, behind, (1 - behind) / fitting))
@@ -272,7 +274,8 @@ def temperature_range(terms: Coefficients) -> tuple[float, float]:
     """Returns the temperatures at which annealing begins and ends, in the units of the terms; 1
     where all are 0.
     """
-    losses, num_sites = terms.losses(np.random.default_rng(0)), terms.num_sites
+    losses = terms.losses(np.random.default_rng(0))
+    num_sites = terms.num_sites
     mean = float(losses.mean())
     if mean == 0:
         # No move changes the quenched states, so the coefficients are the only scale left.
@@ -293,10 +296,12 @@ def complete_annealing(given: Mapping[str, Any], terms: Coefficients) -> Anneali
     `temperature_range`.
     """
     if {"init_temperature", "final_temperature"} <= set(given):
-        initial, final = given["init_temperature"], given["final_temperature"]
+        initial = given["init_temperature"]
+        final = given["final_temperature"]
     else:
         hot, cold = temperature_range(terms)
-        initial, final = given.get("init_temperature", hot), given.get("final_temperature", cold)
+        initial = given.get("init_temperature", hot)
+        final = given.get("final_temperature", cold)
     default = {
         "init_temperature": initial,
         "final_temperature": final,
@@ -326,7 +331,8 @@ def checked_terms(name: str, terms: Coefficients) -> Coefficients:
 
 # Part of what a flip changes costs by that chains should tell apart, and the precision of their
 # values.
-_TOLD_APART, _PRECISION = 1e-2, 2.0**-24
+_TOLD_APART = 1e-2
+_PRECISION = 2.0**-24
 
 
 def annealed_terms(name: str, terms: Coefficients, annealing: Mapping[str, Any]) -> Coefficients:

@@ -199,10 +199,8 @@ def batch_bytes(shape: Shape, num_logged: int, engine: str) -> int:
     """Bytes of a batch on a device of its layout; other engines than the reference copy the
     couplings.
     """
-    instances, chains = (
-        shape.num_instances // shape.layout.instances,
-        shape.num_chains // shape.layout.chains,
-    )
+    instances = shape.num_instances // shape.layout.instances
+    chains = shape.num_chains // shape.layout.chains
     size = shape.num_sites
     couplings = size**2 * _DENSE if shape.degree is None else size * max(shape.degree, 1) * _LISTED
     if engine == "cuda":

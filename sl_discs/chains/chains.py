@@ -145,7 +145,10 @@ class Chains:
         seed: int,
     ):
         """Lays out the arrays; the arguments are those of `build_batch`."""
-        self.shape, self.sampler, self._terms, self._seed = shape, sampler, terms, seed
+        self.shape = shape
+        self.sampler = sampler
+        self._terms = terms
+        self._seed = seed
         self.engine = (
             engine if engine.on_host else dataclasses.replace(engine, mesh=make_mesh(*shape.layout))
         )
@@ -190,7 +193,8 @@ class Chains:
             `Terms.supported` replaces those from which chains cannot start.
         """
         if states is not None:
-            places, num_chains = self.shape.num_instances, self.shape.num_chains
+            places = self.shape.num_instances
+            num_chains = self.shape.num_chains
             padded = np.zeros((places, num_chains, self.shape.num_sites), np.int8)
             padded[:, :, : states.shape[1]] = np.resize(states, (num_chains, states.shape[1]))
             states = padded
@@ -216,20 +220,23 @@ class Chains:
         own, structure = jax.tree.flatten(self.states)
         if [*map(np.shape, own)] != [*map(np.shape, leaves)]:
             raise ValueError("chains of other sizes")
-        self.states, self.done = jax.tree.unflatten(structure, leaves), done
+        self.states = jax.tree.unflatten(structure, leaves)
+        self.done = done
 
     def prepare(self, program: Program, done: int) -> None:
         """Goes on with another program, of which `done` steps count as run; random numbers are
         numbered by steps.
         """
-        self.program, self.done = program, done
+        self.program = program
+        self.done = done
         self._play = self.engine.prepare(self.model, self.sampler, self.batch, program)
 
     def advance(self, intervals: int, every: int) -> Trace:
         """Runs `intervals` times `every` more steps of the program; returns the records of the
         intervals' ends.
         """
-        begin, compiled_before = time.perf_counter(), self.compile_s
+        begin = time.perf_counter()
+        compiled_before = self.compile_s
         with self._counting():
             self.states, trace = jax.block_until_ready(
                 self._play(self.states, self.done, intervals, every)
@@ -297,7 +304,8 @@ def anneal(
       temperatures: instead of those of the settings; called with the number of steps done before
         each call to the engine.
     """
-    logged, wanted = settings.chain_length // settings.log_every_steps, settings.batch_size
+    logged = settings.chain_length // settings.log_every_steps
+    wanted = settings.batch_size
     if checkpoints is not None:
         sizes = chains.shape.num_instances, wanted, chains.shape.num_sites
         outcome = checkpoints.finished(

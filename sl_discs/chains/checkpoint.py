@@ -33,7 +33,8 @@ from sl_discs.support.terminal import tell
 
 _KEPT_STATES = 2
 _KIND = "kind"  # in each file: digest of the run's identity
-_STATE, _PART = re.compile(r"state-[0-9]+\.npz"), re.compile(r"part-[A-Za-z0-9._+-]+\.npz")
+_STATE = re.compile(r"state-[0-9]+\.npz")
+_PART = re.compile(r"part-[A-Za-z0-9._+-]+\.npz")
 
 
 Restored = TypeVar("Restored")
@@ -65,9 +66,12 @@ class Checkpoints:
     """
 
     def __init__(self, folder: Path, kind: dict[str, Any], every_s: float, notice: Notice):
-        self.folder, self.every_s, self.notice = Path(folder), every_s, notice
+        self.folder = Path(folder)
+        self.every_s = every_s
+        self.notice = notice
         remove_temporary(self.folder)
-        self._kind, self._digest = kind, digest(kind)
+        self._kind = kind
+        self._digest = digest(kind)
         self._last = time.monotonic()
         self._failed = False
         self._resumed: list[str] = []

@@ -108,7 +108,8 @@ class Command:
         open_closed_streams()
         if self.prepare is not None:
             self.prepare()
-        program, own = f"{self.program} {argv[0]}", self.flags
+        program = f"{self.program} {argv[0]}"
+        own = self.flags
         typed = shlex.join([self.program, *argv[0].split(), *argv[1:]])
         # JAX reports every accelerator that the machine lacks, and matplotlib every font list that
         # it builds.
@@ -169,7 +170,8 @@ class Command:
             )
 
     def _help_page(self, argv: Sequence[str]) -> str:
-        listed, note = self.flags.get_help(), ""
+        listed = self.flags.get_help()
+        note = ""
         if self.foreign_help is not None:
             try:
                 asked = [argument for argument in argv if argument not in _HELP]

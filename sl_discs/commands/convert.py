@@ -141,7 +141,8 @@ def _tell(contents: list[Any], models: bool) -> str:
 
 
 def _span(numbers: list[float]) -> str:
-    low, high = min(numbers, default=0), max(numbers, default=0)
+    low = min(numbers, default=0)
+    high = max(numbers, default=0)
     return f"{low:.15g}" if low == high else f"{low:.15g} to {high:.15g}"
 
 

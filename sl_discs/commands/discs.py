@@ -104,7 +104,8 @@ def _main(given: Given) -> int:
 
 def _check_config(module: Any) -> None:
     """Raises InputError for configs of which DISCS can make no model or sampler."""
-    values, configs = flags.FLAGS, "discs/models/configs"
+    values = flags.FLAGS
+    configs = "discs/models/configs"
     for flag, example in (
         ("model_config", f"{configs}/ising_config.py"),
         ("sampler_config", "discs/samplers/configs/sl_gwg_config.py"),
@@ -152,7 +153,8 @@ def _fit_batches(config: ConfigDict) -> str:
     that cost as much as real ones. `config` is its whole config; the experiment config, which DISCS
     reads last, gets the changes. The user's `config.experiment.num_models` is the size of a batch.
     """
-    model, experiment = config.model, flags.FLAGS.config
+    model = config.model
+    experiment = flags.FLAGS.config
     try:
         family = find_family(model.name, model.get("graph_type", ""), model.get("cfg_str"))
     except InputError:  # one that only DISCS has
@@ -161,11 +163,9 @@ def _fit_batches(config: ConfigDict) -> str:
     if family.files is None or not files:
         return ""
     given = config_flags.get_override_values(flags.FLAGS["config"]).get("experiment.num_models")
-    count, most, expected = (
-        family.files.count(files),
-        given or model.num_models,
-        model.get("num_instances"),
-    )
+    count = family.files.count(files)
+    most = given or model.num_models
+    expected = model.get("num_instances")
     devices = jax.local_device_count() if config.experiment.run_parallel else 1
     size = min(most, -(-count // devices) * devices)
     if size == model.num_models and expected in (None, 0, count):
@@ -282,7 +282,8 @@ def _sweep(given: Given) -> int:
     root = Path(own.save_root or f"discs-{sweep.name}")
     shared = [own[name].serialize() for name in ("compat", "fixes") if own[name].present]
     shared += [f"--import={code}" for code in imported()]
-    failed, count = [], len(sweep.runs)
+    failed = []
+    count = len(sweep.runs)
     numbers = {str(number): number for number in range(1, count + 1)}
     chosen = numbers if own.only is None else own.only
     if unknown := [text for text in chosen if text not in numbers]:
@@ -328,7 +329,8 @@ def _comparisons(sweep: Sweep, root: Path) -> list[str]:
     It tells the means of DISCS's best ratios, and the difference by instances with its standard
     error.
     """
-    lines, names = [], [sweep.sampler_of(number) for number in range(1, len(sweep.runs) + 1)]
+    lines = []
+    names = [sweep.sampler_of(number) for number in range(1, len(sweep.runs) + 1)]
     settings = (
         {flag: value for flag, value in run.items() if flag != SAMPLER} for run in sweep.runs
     )
@@ -471,7 +473,8 @@ def _get_experiment_config(original: Callable, folder: str) -> dict[str, Any]:
         text = Path(flags.FLAGS.gcs_results_path, folder, "config.yaml").read_text(encoding="utf-8")
         # This loader makes texts, lists and dictionaries, whatever objects the file asks for.
         config = yaml.load(text, yaml.BaseLoader)["_fields"]
-        experiment, sampler = config["experiment"]["_fields"], config["sampler"]["_fields"]
+        experiment = config["experiment"]["_fields"]
+        sampler = config["sampler"]["_fields"]
         needed = {field: experiment[field] for field in ("log_every_steps", "chain_length")}
         settings = needed | {"name": sampler["name"]} | settings
     return settings

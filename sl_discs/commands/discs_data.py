@@ -84,7 +84,8 @@ def warnings(dataset: Dataset) -> list[str]:
     """Lines on what keeps DISCS from running on every graph or reporting it, and on the remedy; may
     be empty.
     """
-    name, written = dataset.name, len(dataset.graphs)
+    name = dataset.name
+    written = len(dataset.graphs)
     fixed = next(
         (_FIXED[ends] for ends in _FIXED if name.startswith(ends[0]) and name.endswith(ends[1])),
         None,
@@ -146,7 +147,8 @@ def summarize(dataset: Dataset, paths: Sequence[Path], data_root: Path) -> str:
 
 
 def _load(own: flags.FlagValues, problem: str, source: str | None, first: int = 0) -> Dataset:
-    family, count = (problem, own.graph_type, own.cfg_str, source), own.num_instances
+    family = (problem, own.graph_type, own.cfg_str, source)
+    count = own.num_instances
     return load_dataset(*family, num_instances=count, first=first, data_seed=own.data_seed)
 
 
@@ -186,7 +188,8 @@ def _archive(_) -> int:
         )
     dataset = _load(ARCHIVE_FLAGS, ARCHIVE_FLAGS.problem, ARCHIVE_FLAGS.data_root)
     write_archive(ARCHIVE_FLAGS.output, dataset.graphs)
-    count, place = len(dataset.graphs), f"{dataset.source}: {dataset.detail}"
+    count = len(dataset.graphs)
+    place = f"{dataset.source}: {dataset.detail}"
     say(f"{ARCHIVE_FLAGS.output}: {count} graphs of {dataset.name} ({place})")
     return 0
 

@@ -72,7 +72,8 @@ def resolve_configs(argv: Sequence[str]) -> list[str]:
     Raises:
       InputError: there is no such config.
     """
-    arguments, given = [], set()
+    arguments = []
+    given = set()
     rest = iter(argv[1:])
     for argument in rest:
         flag, equals, value = argument.partition("=")

@@ -157,7 +157,8 @@ def _count(number: int, of: str) -> str:
 
 def _line_on(instance: Instance, problem: Problem) -> str:
     """Returns what was read, and which weights of it do not count."""
-    content, kind = instance.content, problem.kind
+    content = instance.content
+    kind = problem.kind
     if isinstance(content, Graph):
         of_nodes = problem.source.node_weights is not None
         nodes = " with weights" if of_nodes else ""

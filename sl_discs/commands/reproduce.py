@@ -79,11 +79,13 @@ def _plan(what: str, choice: cells.Choice) -> tuple[list[_Work], list[str]]:
     """Returns the cells of each requested dataset, or of those of the profile that the table
     contains; why some have none.
     """
-    methods, names = cells.chosen_methods(FLAGS.methods), FLAGS.datasets
+    methods = cells.chosen_methods(FLAGS.methods)
+    names = FLAGS.datasets
     if names is None:
         shown = published_tables()[what]
         names = [name for name in cells.PROFILES[FLAGS.profile].instances if name in shown]
-    work, left_out = [], []
+    work = []
+    left_out = []
     for dataset in cells.chosen_sets(names):
         if (reason := dataset.absent(FLAGS.data_root)) is not None:
             left_out.append(f"{dataset.name}: {reason}")
@@ -110,7 +112,8 @@ def _reproduce(given: Given) -> int:
     name = what if FLAGS.reading == "run" else f"{what}-{FLAGS.reading}"
     check_data_root(FLAGS.data_root)
     profile = cells.PROFILES[FLAGS.profile]
-    steps, chains = FLAGS.steps or profile.chain_length, FLAGS.chains or profile.batch_size
+    steps = FLAGS.steps or profile.chain_length
+    chains = FLAGS.chains or profile.batch_size
     choice = cells.Choice(steps, chains, FLAGS.engine, tuple(range(FLAGS.seeds)))
     folder = check_writable(FLAGS.output or f"results/reproduce-{FLAGS.profile}")
     work, left_out = _plan(what, choice)
@@ -129,7 +132,9 @@ def _reproduce(given: Given) -> int:
         command=given.typed, profile=FLAGS.profile, device=describe_devices(engines)
     )
     begin = time.perf_counter()
-    runner, done, rows = Runner(folder / "cells", say, total), [], []
+    runner = Runner(folder / "cells", say, total)
+    done = []
+    rows = []
     for dataset, planned in work:
         graphs = dataset.load(
             FLAGS.data_root, FLAGS.instances or profile.count(dataset.name, what == "ablation")

@@ -88,13 +88,12 @@ def _sweep(given: Given) -> int:
             "without --executor=slurm; `sweep list` prints commands for others",
         )
     sweep = chosen_sweep(FLAGS.sweep, FLAGS.samplers)
-    count, only = len(sweep.runs), FLAGS.sweep_index
+    count = len(sweep.runs)
+    only = FLAGS.sweep_index
     if only is not None and only > count:
         raise InputError(f"--sweep_index={only}: the sweep has runs 1 to {count}")
-    root, extra = (
-        Path(FLAGS.save_root or Path("results") / sweep.name),
-        sweep_file.parse_extra(given.more),
-    )
+    root = Path(FLAGS.save_root or Path("results") / sweep.name)
+    extra = sweep_file.parse_extra(given.more)
     sweep = sweep_file.with_overrides(sweep, extra)
     runs = [
         _run_of(sweep, k, root, extra) for k in (range(1, count + 1) if only is None else [only])
@@ -145,10 +144,8 @@ def chosen_sweep(name: str, samplers: Sequence[str] | None) -> Sweep:
 
 
 def _run_of(sweep: Sweep, number: int, root: Path, extra: Mapping[str, str]) -> Run:
-    folder, arguments = (
-        root / sweep.folder(number),
-        sweep_file.run_arguments(sweep, number, FLAGS.data_root, extra),
-    )
+    folder = root / sweep.folder(number)
+    arguments = sweep_file.run_arguments(sweep, number, FLAGS.data_root, extra)
     command = (sys.executable, *_PROGRAM, "run", *sweep_file.command_line(arguments, folder, extra))
     return Run(number, sweep.label(number), folder, arguments, command)
 

@@ -97,7 +97,8 @@ def build_sampler(name: str, config: config_dict.ConfigDict, fixes: bool) -> Any
     states = States(tuple(config.model.shape), config.model.get("num_categories", 2))
     chains = local_chains(config.experiment, jax.local_device_count())
     fields = {key: value for key, value in config.sampler.to_dict().items() if key != "name"}
-    base, length = name.removeprefix(PREFIX), config.experiment.chain_length
+    base = name.removeprefix(PREFIX)
+    length = config.experiment.chain_length
     localization, temperatures = None, None
     if name != base:
         schedule = {key: fields.pop(key) for key in _LOCALIZATION_FIELDS if key in fields}
@@ -231,7 +232,9 @@ class _BatchSampler(abc.ABC):
         levels: Levels | None,
         temperatures: Float32[np.ndarray, "T"] | None,
     ):
-        self._states, self._num_chains, self._levels = states, num_chains, levels
+        self._states = states
+        self._num_chains = num_chains
+        self._levels = levels
         self._temperatures = temperatures
 
     @abc.abstractmethod
@@ -269,8 +272,10 @@ class _BatchSampler(abc.ABC):
                     f"a localized sampler got states of shape {x.shape}, but was built for "
                     f"{expected} from config.experiment.batch_size and config.model.shape"
                 )
-            chains, key = state["chains"], keys.fold(keys.from_rng(rng), _FIRST)
-            begins, noise = jnp.all(chains.step == 0), jnp.float32(self._levels.first_noise)
+            chains = state["chains"]
+            key = keys.fold(keys.from_rng(rng), _FIRST)
+            begins = jnp.all(chains.step == 0)
+            noise = jnp.float32(self._levels.first_noise)
             state = state | {
                 "chains": chains._replace(y=cond_for_batch(begins, _first, chains.y, key, noise))
             }
@@ -322,21 +327,21 @@ class LocalizedSampler(_BatchSampler):
         temperatures: Float32[np.ndarray, "T"] | None = None,
     ):
         super().__init__(base.states, num_chains, localization.levels(chain_length), temperatures)
-        self._base, self._tilts = base, localization.tilt
+        self._base = base
+        self._tilts = localization.tilt
 
     def make_init_state(self, rng: Array) -> dict[str, Any]:
         """Returns the base sampler's initial state; the observation is drawn before the
         first step.
         """
-        base, zeros = (
-            self._base.make_init_state(rng),
-            jnp.zeros((self._num_chains, *self._states.spin_shape)),
-        )
+        base = self._base.make_init_state(rng)
+        zeros = jnp.zeros((self._num_chains, *self._states.spin_shape))
         chains = LocalizedState(base, jnp.int32(0), jnp.int32(0), zeros, zeros)
         return {"num_ll_calls": base["num_ll_calls"], "steps": jnp.int32(0), "chains": chains}
 
     def _move(self, model, rng, x, model_param, state, x_mask):
-        chains, tilt = state["chains"], None
+        chains = state["chains"]
+        tilt = None
         if self._tilts:
             on = 1.0 if x_mask is None else self._states.over_values(x_mask.reshape(-1))
             tilt = tilt_of(self._levels, chains) * on
@@ -403,10 +408,8 @@ class OwnSampler(_BatchSampler):
     ):
         levels = localization.levels(chain_length) if localization else None
         super().__init__(states, num_chains, levels, temperatures)
-        self._base, self._sampler = (
-            sampler,
-            sampler if levels is None else Localized(sampler, levels),
-        )
+        self._base = sampler
+        self._sampler = sampler if levels is None else Localized(sampler, levels)
 
     def make_init_state(self, rng: Array) -> dict[str, Any]:
         """Returns counters at zero, and the sampler's first state for each chain."""
@@ -417,7 +420,8 @@ class OwnSampler(_BatchSampler):
         return {"num_ll_calls": jnp.int32(0), "steps": jnp.int32(0), "chains": chains}
 
     def _move(self, model, rng, x, model_param, state, x_mask):
-        flat, mask = x.reshape(x.shape[0], -1), None if x_mask is None else x_mask.reshape(-1)
+        flat = x.reshape(x.shape[0], -1)
+        mask = None if x_mask is None else x_mask.reshape(-1)
         own = BatchModel(model, self._states)
         flat, chains, acceptance = self._sampler.step(
             own, rng, flat, model_param, state["chains"], mask

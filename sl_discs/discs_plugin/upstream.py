@@ -186,7 +186,8 @@ class AdaptedModel:
     """
 
     def __init__(self, model: Any, states: States, as_floats: bool = False):
-        self.model, self.states = model, states
+        self.model = model
+        self.states = states
         self._as_floats = as_floats and not states.sites.several
 
     def forward(self, params: AdaptedParams, x: Num[Array, "M *any"]) -> Float[Array, "M"]:
@@ -243,10 +244,8 @@ class AdaptedModel:
             *value, gains, calls, _ = self.model.logratio_in_neighborhood(params, self._given(x))
             value = value[0] if value else self.model.forward(params, self._given(x))
             return value, gains.reshape(x.shape), calls
-        value, integers = (
-            self.model.forward(params, self._given(x)),
-            self.states.integers(x).astype(jnp.int32),
-        )
+        value = self.model.forward(params, self._given(x))
+        integers = self.states.integers(x).astype(jnp.int32)
         size = math.prod(self.states.spin_shape)
 
         def gain(place):
@@ -270,9 +269,11 @@ class AdaptedModel:
         """Returns x with the sites outside the mask as in `origin`."""
         if params.mask is None:
             return x
-        mask, origin = params.mask, params.origin
+        mask = params.mask
+        origin = params.origin
         if x.ndim > 2:
-            mask, origin = self.states.over_values(mask), self.states.coordinates(origin)
+            mask = self.states.over_values(mask)
+            origin = self.states.coordinates(origin)
         return jnp.where(mask, x, origin.astype(x.dtype))
 
     def _tilt_change(
@@ -318,8 +319,10 @@ class DiscsSampler:
     """
 
     def __init__(self, name: str, sampler: Any, states: States, fixes: bool = False):
-        self.name, self.states = name, states
-        self._sampler, self._fixes = sampler, fixes
+        self.name = name
+        self.states = states
+        self._sampler = sampler
+        self._fixes = fixes
         if fixes:
             mend(name, sampler)
         counting = _CountingModel()
@@ -394,10 +397,8 @@ class DiscsSampler:
             new_x, states, acceptances = jax.vmap(batch_step)(
                 jax.random.split(rng, len(flat)), *of_one
             )
-            new_state, acceptance = (
-                jax.tree.map(lambda leaf: leaf[0], states),
-                jnp.mean(acceptances),
-            )
+            new_state = jax.tree.map(lambda leaf: leaf[0], states)
+            acceptance = jnp.mean(acceptances)
         else:
             new_x, new_state, acceptance = batch_step(rng, flat, tilt)
         return new_x.reshape(x.shape).astype(x.dtype), new_state, acceptance

@@ -89,12 +89,12 @@ class RunRequest(NamedTuple):
 
     def load(self) -> Dataset:
         """Returns this part's share of the instances."""
-        settings, model, part = self.settings, self.model, self.part
-        first, count, stride = (
-            settings.first_instance,
-            settings.num_instances,
-            settings.instance_stride,
-        )
+        settings = self.settings
+        model = self.model
+        part = self.part
+        first = settings.first_instance
+        count = settings.num_instances
+        stride = settings.instance_stride
         family = model["name"], model["graph_type"], model["cfg_str"], model["data_root"]
         load = functools.partial(load_dataset, *family, stride=stride, data_seed=settings.data_seed)
         if part.count == 1:
@@ -130,7 +130,8 @@ def request_of(
     Raises:
       InputError: no run can be that.
     """
-    settings, complete = settings_from(experiment), _model_of(dict(model), dict(named))
+    settings = settings_from(experiment)
+    complete = _model_of(dict(model), dict(named))
     configs = {name: method_fields(name) | dict(fields) for name, fields in samplers.items()}
     methods = [build_method(fields) for fields in configs.values()]
     check_methods(methods, settings)
@@ -280,7 +281,8 @@ def run(
       InputError: an argument is wrong, or the folder holds another run.
       Interrupted: a signal ended the run.
     """
-    config, model = dict(config or {}), dict(model_config or {})
+    config = dict(config or {})
+    model = dict(model_config or {})
     model |= {name: value for name, value in fields.items() if name in MODEL_FIELDS}
     experiment = dict(config.get("experiment", {})) | {
         name: value for name, value in fields.items() if name not in MODEL_FIELDS
@@ -336,7 +338,8 @@ def perform(
       notice: of a signal that ends the run.
       shown: whether progress is shown.
     """
-    settings, part = request.settings, request.part
+    settings = request.settings
+    part = request.part
     penalty = float(request.model["penalty"])
     engines = {
         method.name: engine_for(dataset, method.sampler, settings)[0] for method in request.methods

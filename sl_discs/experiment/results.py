@@ -75,7 +75,8 @@ def check_place(
     arrays = (
         (1 + len(BY_INSTANCE)) * 8 * num_logged * len(sizes) + len(sizes) * max(sizes) + sum(sizes)
     )
-    needed, free = len(samplers) * (arrays + _TEXT_BYTES), shutil.disk_usage(folder).free
+    needed = len(samplers) * (arrays + _TEXT_BYTES)
+    free = shutil.disk_usage(folder).free
     if free < needed:
         raise InputError(
             f"{folder}: the results take up to {format_bytes(needed)}, but only "

@@ -34,7 +34,8 @@ from sl_discs.support.memory import check_memory, format_bytes
 
 # Instances in a batch by default; more where a GPU needs them, while a batch takes no more bytes on
 # the host.
-_INSTANCES, _BATCH_BYTES = 8, 1 << 30
+_INSTANCES = 8
+_BATCH_BYTES = 1 << 30
 
 
 def engine_for(dataset: Dataset, sampler: Sampler, settings: Settings) -> tuple[Engine, str]:
@@ -81,7 +82,8 @@ def fit_to_memory(
     Raises:
       InputError: the smallest possible batch, or the records of all instances, would not fit.
     """
-    num_logged, count = settings.chain_length // settings.log_every_steps, len(dataset.graphs)
+    num_logged = settings.chain_length // settings.log_every_steps
+    count = len(dataset.graphs)
     check_memory(
         f"what {settings.batch_size} chains of each of {count} instances record at {num_logged} "
         "logged steps",
@@ -115,7 +117,8 @@ def fit_to_memory(
     wanted = max(
         instances_at_once(engine, settings, _largest_size(dataset)) for _, engine in engines
     )
-    at_once, (need, pack) = min(wanted, count), largest(settings)
+    at_once = min(wanted, count)
+    need, pack = largest(settings)
     if need <= limit:
         return settings, ""
     while need > limit:
@@ -160,7 +163,9 @@ def run_sampler(
     Returns:
       the record, with every solution verified on the host.
     """
-    kind, sampler, count = graph_kind(dataset.problem), method.sampler, len(dataset.graphs)
+    kind = graph_kind(dataset.problem)
+    sampler = method.sampler
+    count = len(dataset.graphs)
     engine, note = engine_for(dataset, sampler, settings)
     packs = batches_of(dataset, penalty, sampler, settings, engine)
     compile_s = run_s = 0.0
@@ -192,8 +197,10 @@ def run_sampler(
             part=f"{method.name}-{number}",
             steps_per_call=engine.visible_steps(sampler, settings.chain_length),
         )
-        compile_s, run_s = compile_s + chains.compile_s, run_s + chains.run_s
-        trace, own = outcome.trace, slice(len(pack.positions))
+        compile_s += chains.compile_s
+        run_s += chains.run_s
+        trace = outcome.trace
+        own = slice(len(pack.positions))
         value[:, pack.positions] = trace.value[:, own].max(axis=2)
         acceptance[:, pack.positions] = trace.acceptance[:, own].mean(axis=2, dtype=np.float64)
         hops[:, pack.positions] = trace.hops[:, own].mean(axis=2, dtype=np.float64)

@@ -97,7 +97,8 @@ class Settings(ChainSettings):
 
     def __post_init__(self):
         for name in (*_FROM_ZERO, *_FROM_ONE):
-            value, least = getattr(self, name), int(name in _FROM_ONE)
+            value = getattr(self, name)
+            least = int(name in _FROM_ONE)
             # Seeds are unsigned 64-bit integers; all other counts are signed 32-bit integers.
             most = 2**64 - 1 if name.endswith("seed") else 2**31 - 1
             check_field(value is None or value >= least, name, value, f"at least {least}")

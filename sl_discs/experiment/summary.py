@@ -135,7 +135,8 @@ def format_summary(
 
 
 def _header(record: ExperimentRecord, resumed: str) -> list[str]:
-    dataset, settings = record.dataset, record.settings
+    dataset = record.dataset
+    settings = record.settings
     entries = {
         "instances": f"{dataset.source} ({dataset.detail})",
         "chains": f"{settings.batch_size:,} an instance, {settings.chain_length:,} steps each, "
@@ -162,7 +163,8 @@ def _instances(record: ExperimentRecord) -> str:
 def _quality(record: ExperimentRecord) -> list[str]:
     rows = [["sampler", "mean +- std", "se", "at log steps", "% of reference", "published"]]
     for name, sampler in record.samplers.items():
-        spread, percent = Spread.of(best_values(sampler)), percent_of_reference(sampler)
+        spread = Spread.of(best_values(sampler))
+        percent = percent_of_reference(sampler)
         logged = np.mean([instance.best_logged for instance in sampler.instances])
         published = _shown(record, name)
         rows.append(
@@ -204,10 +206,8 @@ def _cost(record: ExperimentRecord) -> list[str]:
 
 
 def _pairs(record: ExperimentRecord) -> list[str]:
-    differences, points = (
-        paired_differences(record),
-        paired_differences(record, percent_of_reference),
-    )
+    differences = paired_differences(record)
+    points = paired_differences(record, percent_of_reference)
     if not differences:
         return []
     rows = [["pair", f"{record.kind.unit} +- se", "n", "% points +- se", "published"]]
@@ -349,7 +349,8 @@ def plot_trajectories(record: ExperimentRecord):
 
 
 def _paint(record: ExperimentRecord, figure) -> None:
-    kind, samplers = record.kind, record.samplers
+    kind = record.kind
+    samplers = record.samplers
     in_percent = kind.in_percent and all(
         references(sampler) is not None for sampler in samplers.values()
     )
@@ -382,7 +383,8 @@ def _draw_best(
         divisors = references(sampler)
         scale = 1.0 if divisors is None or not in_percent else 100.0 / divisors
         values = scale * sampler.trajectory
-        count, mean = values.shape[1], values.mean(axis=1)
+        count = values.shape[1]
+        mean = values.mean(axis=1)
         error = values.std(axis=1, ddof=min(1, count - 1)) / np.sqrt(count)
         means.append(kind.sign * mean)
         top = max(top, np.max(kind.sign * mean + error))
@@ -396,7 +398,8 @@ def _draw_best(
         band = mean - error, mean + error
         axes.fill_between(record.logged_steps, *band, color=colours[name], alpha=0.2, linewidth=0)
     # Of a sampler that never leaves its penalties, only the dot may be in the panel.
-    lowest_end, top = min(ends), max(top, *ends)
+    lowest_end = min(ends)
+    top = max(top, *ends)
     bottom = max(lowest_end - _SHOWN_BELOW_END * abs(lowest_end), np.min(means))
     margin = 0.08 * (top - bottom) or 1.0
     axes.set_ylim(sorted((kind.sign * (bottom - margin), kind.sign * (top + margin))))

@@ -440,7 +440,8 @@ def status_lines(
 
     `jobs` are those of `jobs_in_queue`.
     """
-    columns, pairs = varied(sweep), [(run.number, state_of(run, jobs)) for run in runs]
+    columns = varied(sweep)
+    pairs = [(run.number, state_of(run, jobs)) for run in runs]
     rows = [["run", *(name for name, _ in columns), "state"]]
     for number, state in pairs:
         rows.append(
@@ -467,7 +468,8 @@ def collect(sweep: Sweep, runs: Sequence[Run], folder: Path) -> list[str]:
     difference.
     """
     check_folders(runs)
-    columns, done = varied(sweep), [run for run in runs if _outcome_of(run).name == DONE]
+    columns = varied(sweep)
+    done = [run for run in runs if _outcome_of(run).name == DONE]
     found = [
         pair
         for run in done
@@ -513,7 +515,8 @@ def collect(sweep: Sweep, runs: Sequence[Run], folder: Path) -> list[str]:
 
 def _rows(run: Run, settings: dict[str, Any]) -> list[tuple[dict[str, Any], dict[str, float]]]:
     """Returns a row for each sampler of a run, and the best values of its instances."""
-    results, rows = read_results(run.results), []
+    results = read_results(run.results)
+    rows = []
     for name, one in results.samplers.items():
         spread = one.spread
         row = {
@@ -543,7 +546,8 @@ def _pairs(
     ]
     pairs = []
     for place, other in pairs_of(named):
-        (row, best), (base, best_of_base) = found[place], found[other]
+        row, best = found[place]
+        base, best_of_base = found[other]
         if best.keys() == best_of_base.keys():
             gain = paired(
                 *(

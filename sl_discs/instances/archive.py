@@ -73,7 +73,8 @@ def _read(path: str | os.PathLike, table: _Table) -> list[dict[str, Any]]:
             f"{path}: a negative number of nodes or variables; make the archive again"
         )
     starts = np.concatenate([np.zeros(1, np.int64), np.cumsum(sizes, dtype=np.int64)])
-    count, total = len(arrays["names"]), len(rows)
+    count = len(arrays["names"])
+    total = len(rows)
     shapes = {
         "G": (count,),
         "G+1": (count + 1,),

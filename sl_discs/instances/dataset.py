@@ -135,7 +135,8 @@ def find_family(problem: str, graph_type: str, cfg_str: str | None = "") -> Fami
             f"{', '.join(sorted(types))}"
         )
     known, files, generator = types[graph_type]
-    name, cfg_str = f"{problem}/{graph_type}", cfg_str or "_"
+    name = f"{problem}/{graph_type}"
+    cfg_str = cfg_str or "_"
     own = "r-b" if name == "maxcut/optsicom" else "_"
     if cfg_str != "_" and not re.fullmatch(r"r-[A-Za-z0-9.-]+", cfg_str):
         raise InputError(f"cfg_str {cfg_str!r} is not understood; write r-<value>, or _ for none")
@@ -228,13 +229,15 @@ def load_dataset(
         stop = first + (integer(f"{family.name}: num_instances", num_instances, 1) - 1) * stride + 1
     if (last := first if stop is None else stop - 1) > _LAST:
         raise InputError(f"{family.name}: graph {last} was asked for; positions go up to {_LAST}")
-    root, generator = Path(data_root) if data_root not in (None, "") else None, family.generator
+    root = Path(data_root) if data_root not in (None, "") else None
+    generator = family.generator
     found = _load_stored(family, root, first, stop) if root else None
     if found is not None:
         source, detail, graphs, total = found
         graphs = graphs[::stride]
     elif generator is not None:
-        source, total = "generated", max(generator.count, stop or 0)
+        source = "generated"
+        total = max(generator.count, stop or 0)
         detail = (
             f"{generator.description}; data_seed {data_seed}, generator version {GENERATOR_VERSION}"
         )
@@ -342,7 +345,8 @@ def write_discs(
       InputError: DISCS has no such dataset or does not read it from graphs, conflicting files
         exist, or writing fails; files written before the error stay.
     """
-    (_, own), count = writable_family(*dataset.name.split("/")), len(dataset.graphs)
+    _, own = writable_family(*dataset.name.split("/"))
+    count = len(dataset.graphs)
     per_file = own.per_file or count
     contents = {}
     for start in range(0, count, per_file):

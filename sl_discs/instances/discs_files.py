@@ -122,7 +122,8 @@ class DiscsFiles:
 
     def load(self, files: list[Path], first: int, stop: int | None) -> tuple[list[Graph], int]:
         """Returns graphs first..stop-1 and the number of all graphs."""
-        graphs, total = [], 0
+        graphs = []
+        total = 0
         for path in files:
             for number, (graph, reference) in enumerate(self._records_of(path)):
                 if total >= first and (stop is None or total < stop):

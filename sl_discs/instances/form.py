@@ -61,7 +61,8 @@ def exact_parts(values: Float64[np.ndarray, "M"]) -> tuple[list[Part], Part]:
         parts.append((places, leading))
         rest = rest - leading
         left = rest != 0
-        places, rest = places[left], rest[left]
+        places = places[left]
+        rest = rest[left]
     return parts, (places, rest)
 
 
@@ -108,7 +109,8 @@ def known_reference(reference: float | None) -> float | None:
 
 def fraction(values: Iterable[float]) -> Fraction:
     """Returns the sum of numbers, not rounded at all."""
-    left, total = list(values), Fraction(0)
+    left = list(values)
+    total = Fraction(0)
     while rounded := math.fsum(left):
         total += Fraction(rounded)
         left.append(-rounded)
@@ -196,7 +198,8 @@ class QuadraticForm:
         """
         linear = real_array(f"{name}: linear coefficients", linear)
         couplings = real_array(f"{name}: couplings", couplings)
-        offset, maximise = real(f"{name}: offset", offset), boolean(f"{name}: maximise", maximise)
+        offset = real(f"{name}: offset", offset)
+        maximise = boolean(f"{name}: maximise", maximise)
         if linear.ndim != 1 or not len(linear):
             raise InputError(
                 f"{name}: linear coefficients of shape {linear.shape}; expected [N], one a variable"
@@ -207,7 +210,8 @@ class QuadraticForm:
         check_finite(name, "linear coefficient {}".format, linear)
         check_finite(name, "coupling {}".format, couplings)
         check_sum(name, linear, couplings, offset)
-        pairs, reference = pairs.astype(np.int32, copy=False), known_reference(reference)
+        pairs = pairs.astype(np.int32, copy=False)
+        reference = known_reference(reference)
         return cls(str(name), linear, pairs, couplings, offset, bool(spins), maximise, reference)
 
     @classmethod
@@ -234,7 +238,8 @@ class QuadraticForm:
         """
         v = 2.0 * x - 1.0 if self.spins else x.astype(np.float64)
         first, second = self.pairs.T
-        both, none = free[first] & free[second], ~free[first] & ~free[second]
+        both = free[first] & free[second]
+        none = ~free[first] & ~free[second]
         one = ~(both | none)
         inside, outside = (
             np.where(free[first] == side, first, second)[one] for side in (True, False)
@@ -270,7 +275,8 @@ class FormValues:
     """
 
     def __init__(self, form: QuadraticForm):
-        self._spins, size = form.spins, form.num_variables
+        self._spins = form.spins
+        size = form.num_variables
         first = np.concatenate([form.pairs[:, 0], np.arange(size + 1, dtype=np.int32)])
         second = np.concatenate([form.pairs[:, 1], np.full(size + 1, size, np.int32)])
         parts, (places, rest) = exact_parts(

@@ -102,7 +102,8 @@ def read_matrix_market(source: Source) -> own.Labelled:
             f"{show(b' '.join(words))} defines neither a graph nor a model; expected a matrix "
             "that is coordinate or array, real, integer or pattern, and general or symmetric",
         )
-    listed, mirrored = banner[1] == b"coordinate", banner[2] == b"symmetric"
+    listed = banner[1] == b"coordinate"
+    mirrored = banner[2] == b"symmetric"
     size_line = (
         (_SIZE + rb" (\d{1,18})", "'ROWS COLUMNS ENTRIES'") if listed else (_SIZE, "'ROWS COLUMNS'")
     )
@@ -128,7 +129,8 @@ def read_matrix_market(source: Source) -> own.Labelled:
     values = np.ones(len(i)) if rows.weights is None else rows.weights
     labels = range(1, size + 1)
     if source.problem in FORM_PROBLEMS:
-        values, offset = np.where(mirrored & (i != j), 2.0, 1.0) * values, own.offset_of(source)
+        values = np.where(mirrored & (i != j), 2.0, 1.0) * values
+        offset = own.offset_of(source)
         if not FORM_PROBLEMS[source.problem]:
             return [(QuadraticForm.from_entries(source.name, size, i, j, values, offset), labels)]
         pairs = np.stack([i, j], axis=1)
@@ -187,7 +189,8 @@ def read_graphml(source: Source) -> own.Labelled:
         values = {(one, data.get("key")) for one in elements for data in one.findall("{*}data")}
         # networkx makes the nodes that edges lead to, and reads one graph without those inside of
         # its nodes.
-        nodes, edges = dict(graph.nodes), list(graph.edges(data=True))
+        nodes = dict(graph.nodes)
+        edges = list(graph.edges(data=True))
         of_nodes, of_edges = (graph.graph.get(f"{what}_default", {}) for what in ("node", "edge"))
         counts = len(nodes), len(edges), len(of_nodes) + len(of_edges), len(values)
         if tuple(found[what] for what in ("node", "edge", "default", "data")) != counts:
@@ -429,7 +432,8 @@ def read_instances(
 
 
 def _check_problem(instance: Instance, problem: str | None) -> None:
-    content, where = instance.content, f"{instance.path}: {instance.format}"
+    content = instance.content
+    where = f"{instance.path}: {instance.format}"
     if isinstance(content, QuadraticForm):
         if problem not in (None, own_problem := form_problem(content.spins)):
             raise InputError(

@@ -355,7 +355,8 @@ def complement(graph: Graph) -> Graph:
         raise InputError(
             f"{graph.name}: the complement has {count} edges; at most {MOST_EDGES} are supported"
         )
-    missing, near = np.ones(n, bool), graph.neighbours
+    missing = np.ones(n, bool)
+    near = graph.neighbours
     others = []
     for node in range(n):
         missing[:] = True
@@ -446,7 +447,9 @@ def graph_from_networkx(
     if set(labels) == set(range(len(labels))):
         labels = range(len(labels))
     index = {label: i for i, label in enumerate(labels)}
-    source, target, weights = [], [], []
+    source = []
+    target = []
+    weights = []
     try:
         for node, neighbours in graph.adjacency():
             source += [index[node]] * len(neighbours)
@@ -477,11 +480,14 @@ def one_direction(
     """Keeps the columns with u <= v, sorted, of edges that are listed in both directions, which
     must agree.
     """
-    forth, back = both[0] <= both[1], both[0] >= both[1]
+    forth = both[0] <= both[1]
+    back = both[0] >= both[1]
     order = np.lexsort((both[1, forth], both[0, forth]))
-    edges, values = both[:, forth].T[order], weights[forth][order]
+    edges = both[:, forth].T[order]
+    values = weights[forth][order]
     order = np.lexsort((both[0, back], both[1, back]))
-    mirrored, mirrored_values = both[::-1, back].T[order], weights[back][order]
+    mirrored = both[::-1, back].T[order]
+    mirrored_values = weights[back][order]
     if not (
         np.array_equal(edges, mirrored) and np.array_equal(values, mirrored_values, equal_nan=True)
     ):

@@ -107,7 +107,8 @@ DIMACS_HEADERS = (b"edge", b"edges", b"col", b"clq", *PACE)
 
 def read_dimacs(source: Source) -> Labelled:
     """Returns the graph of a file, its labels 1 to n."""
-    pattern, usage = rb"p (\S+) " + _NODES + b" " + _COUNT, "'p edge NODES EDGES'"
+    pattern = rb"p (\S+) " + _NODES + b" " + _COUNT
+    usage = "'p edge NODES EDGES'"
     header, lines = source.lines(b"c").header(pattern, usage)
     num_nodes, promised = map(int, header.groups()[1:])
     weights = None
@@ -131,7 +132,8 @@ def read_dimacs(source: Source) -> Labelled:
             unused[b"v"] = []
         places = sorted(itertools.chain(*unused.values()))
         source.remark("lines 'd', 'v' and 'x' do not count", places, of="nodes", lost=False)
-    graph, listed = rows.graph(num_nodes, rows.indices(1, num_nodes)), len(rows.columns[0])
+    graph = rows.graph(num_nodes, rows.indices(1, num_nodes))
+    listed = len(rows.columns[0])
     if promised not in (listed, graph.num_edges, 2 * graph.num_edges):
         lines.check_count(promised, graph.num_edges, f"edges on {listed} lines")
     labels = range(1, num_nodes + 1)
@@ -223,7 +225,8 @@ def edge_lines(source: Source) -> tuple[Lines, list[bytes], list[int], list[int]
     words, rest = lines.first(EDGE_LINE)
     heading = []
     if is_heading(words):
-        lines, heading = rest, [rest.after]
+        lines = rest
+        heading = [rest.after]
         words, _ = lines.first(EDGE_LINE)
     marked = []
     for number, line in dataclasses.replace(lines, skipped=()):
@@ -261,7 +264,8 @@ def read_metis(source: Source) -> Labelled:
         _NODES + b" " + _COUNT + rb"(?: 0?([01]?[01])(?: 1)?)?",
         "'NODES EDGES' or 'NODES EDGES FMT', FMT 0, 1, 10 or 11",
     )
-    num_nodes, num_edges = int(header[1]), int(header[2])
+    num_nodes = int(header[1])
+    num_edges = int(header[2])
     skipped, weighted = map(int, (header[3] or b"").decode().zfill(2))
     at, own, near = (array.array("q") for _ in range(3))
     ends: list[int] = []
@@ -305,7 +309,8 @@ def read_metis(source: Source) -> Labelled:
         ~np.isin(v * num_nodes + u, codes),
         "neighbour {1} does not have this node in its own line; add it there",
     )
-    graph, labels = rows.graph(num_nodes, (u, v)), range(1, num_nodes + 1)
+    graph = rows.graph(num_nodes, (u, v))
+    labels = range(1, num_nodes + 1)
     lines.check_count(num_edges, graph.num_edges, "edges")
     if skipped:
         graph = dataclasses.replace(
@@ -353,7 +358,8 @@ def read_qbsolv(source: Source) -> Labelled:
     size, num_nodes, num_couplers = map(int, header.groups())
     rows = lines.rows(("iif",), "a node or coupler, 'i j value'")
     i, j = rows.indices(0, size - 1)
-    own, codes = int(np.count_nonzero(i == j)), edge_codes(i, j, size)
+    own = int(np.count_nonzero(i == j))
+    codes = edge_codes(i, j, size)
     lines.check_count(num_nodes, own, "nodes (lines 'i i a')")
     lines.check_count(num_couplers, len(i) - own, "couplers (lines 'i j b')")
     rows.refuse_repeats(
@@ -411,12 +417,14 @@ def read_coo(source: Source) -> Labelled:
     labels, (i, j) = _number_labels(rows)
     if not labels:
         raise FormatError(f"{source.path}: no coefficients; write lines 'i j v'")
-    vartype, spins = VARTYPE.search(source.text), FORM_PROBLEMS.get(source.problem or "", False)
+    vartype = VARTYPE.search(source.text)
+    spins = FORM_PROBLEMS.get(source.problem or "", False)
     if vartype:
         if vartype[1] not in (b"BINARY", b"SPIN"):
             raise FormatError(f"{source.path}: vartype={show(vartype[1])}; expected BINARY or SPIN")
         spins = vartype[1] == b"SPIN"
-    values, offset = rows.columns[2], offset_of(source)
+    values = rows.columns[2]
+    offset = offset_of(source)
     return [
         (
             QuadraticForm.from_entries(source.name, len(labels), i, j, values, offset, spins=spins),

@@ -96,7 +96,10 @@ class Source:
         """Reads the file; FormatError where it is empty, damaged or unpacks to more than
         the limit.
         """
-        self.path, self.problem, self.named, self.weight = Path(path), problem, named, weight
+        self.path = Path(path)
+        self.problem = problem
+        self.named = named
+        self.weight = weight
         self.remarks: list[Remark] = []
         with open_regular(self.path) as file:
             start = file.peek(6)
@@ -109,7 +112,8 @@ class Source:
             )
         self.text = self.text.removeprefix(b"\xef\xbb\xbf")
         plain = Path(self.path.stem) if unpack else self.path
-        self.name, self.suffix = plain.stem, plain.suffix.lower()
+        self.name = plain.stem
+        self.suffix = plain.suffix.lower()
         if not (self.is_zip or self.text.strip()):
             raise FormatError(
                 f"{path}: the file is empty, or all blank; was it cut short while it was copied?"
@@ -367,7 +371,8 @@ class Rows:
         An edge may be repeated, in either direction and with the same weight; it counts once, which
         is remarked unless all edges are listed from both ends.
         """
-        (u, v), weights = ends, self.weights
+        u, v = ends
+        weights = self.weights
         self.refuse(
             u == v, "an edge from node {0} to itself; remove it, or read a model in its own format"
         )
@@ -382,7 +387,9 @@ class Rows:
         if again.any():
             if 2 * np.count_nonzero(again) != len(u) or have_repeats(u * np.int64(num_nodes) + v):
                 self.remark(again, "edges are listed again and count once", "edges")
-            u, v, weights = u[~again], v[~again], None if weights is None else weights[~again]
+            u = u[~again]
+            v = v[~again]
+            weights = None if weights is None else weights[~again]
         return Graph.from_arrays(self.source.name, num_nodes, np.stack([u, v], axis=1), weights)
 
 

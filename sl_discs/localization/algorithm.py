@@ -69,10 +69,8 @@ class Localized(Sampler):
 
     def init_state(self, key, shape):
         """Draws Y_0 from `key`, and the base sampler's state from another key."""
-        y, base = (
-            self.levels.first_noise * keys.normals(key, shape),
-            self.base.init_state(keys.fold(key, _BASE), shape),
-        )
+        y = self.levels.first_noise * keys.normals(key, shape)
+        base = self.base.init_state(keys.fold(key, _BASE), shape)
         return LocalizedState(base, jnp.int32(0), jnp.int32(0), y, jnp.zeros(shape, jnp.float32))
 
     def step_key(self, root, number):

@@ -159,13 +159,16 @@ def _invert_log_snr(
     wanted = np.linspace(
         log_snr(alpha, np.asarray(start)), log_snr(alpha, np.asarray(end)), levels + 1
     )
-    low, high = np.full(levels + 1, start), np.full(levels + 1, end)
+    low = np.full(levels + 1, start)
+    high = np.full(levels + 1, end)
     for _ in range(100):
         middle = (low + high) / 2
         below = log_snr(alpha, middle) < wanted
-        low, high = np.where(below, middle, low), np.where(below, high, middle)
+        low = np.where(below, middle, low)
+        high = np.where(below, high, middle)
     times = (low + high) / 2
-    times[0], times[-1] = start, end
+    times[0] = start
+    times[-1] = end
     return times
 
 

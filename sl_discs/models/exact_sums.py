@@ -20,7 +20,8 @@ from sl_discs.support.errors import InputError
 # The law exp(f/temperature) of all states.
 
 # The most states, and those that are evaluated at once.
-MOST_STATES, _BLOCK = 2**20, 2**14
+MOST_STATES = 2**20
+_BLOCK = 2**14
 
 
 class EnumeratedLaw(NamedTuple):
@@ -106,7 +107,8 @@ def _above_constant(terms: Terms) -> Float64[np.ndarray, "S"]:
     """
     if terms.quadratic is not None:
         return _quadratic_values(terms.quadratic)
-    values, number = terms.evaluator(), 2**terms.num_sites
+    values = terms.evaluator()
+    number = 2**terms.num_sites
     blocks = np.array_split(np.arange(number), -(-number // _BLOCK))
     return (
         np.concatenate([values(_numbered(block, terms.num_sites)) for block in blocks])
@@ -121,7 +123,8 @@ def _quadratic_values(terms: Coefficients) -> Float64[np.ndarray, "S"]:
     The variables are split into two halves, low and high: f(x) = f_low + f_high + x_low' J x_high
     is a table [2^high, 2^low] that one matrix product fills.
     """
-    size, listed = terms.num_sites, terms.listed()
+    size = terms.num_sites
+    listed = terms.listed()
     couplings = np.zeros((size, size))
     couplings[listed.edges[:, 0], listed.edges[:, 1]] = listed.scale * listed.weights
     half = size // 2

@@ -144,7 +144,8 @@ def check_not_traced(*values: Any) -> None:
 _BLOCK = 256
 # Random states that are tried to estimate how many states have a probability above 0, and how many
 # of them must.
-_TRIED, _LEAST_INSIDE = 2**14, 50
+_TRIED = 2**14
+_LEAST_INSIDE = 50
 
 
 def checked(values: Float[np.ndarray, "*B"]) -> Float[np.ndarray, "*B"]:

@@ -55,7 +55,8 @@ def threefry(key: Any, first: Any, second: Any) -> tuple[Any, Any]:
 
 def _rounds(key, first, second):
     schedule = (key[0], key[1], key[0] ^ key[1] ^ np.uint32(0x1BD11BDA))
-    left, right = first + schedule[0], second + schedule[1]
+    left = first + schedule[0]
+    right = second + schedule[1]
     for block in range(5):
         for rotation in _ROTATIONS[block % 2]:
             left = left + right
@@ -79,10 +80,13 @@ def make_words(jit: Callable[[Callable], Callable]) -> tuple[Callable, Callable]
       jit: the decorator; the first function takes the key's two words and the counter's, and
         returns two words.
     """
-    word, number = np.uint32, np.float32
+    word = np.uint32
+    number = np.float32
     # As typed constants: numba compiles a function anew for each literal argument.
     even, odd = (tuple(map(word, rotations)) for rotations in _ROTATIONS)
-    parity, unit, largest = word(0x1BD11BDA), number(2.0**-32), number(1 - 2.0**-24)
+    parity = word(0x1BD11BDA)
+    unit = number(2.0**-32)
+    largest = number(1 - 2.0**-24)
 
     @jit
     def rotate(left, right, by):

@@ -28,7 +28,9 @@ _ROUNDS = 50
 _MANY_SITES, _MOST_STATES = 1_000, 16
 # How many times the largest gain of all else penalties are lowered from, and to; couplings above
 # this part of the largest are penalties.
-_FAR_ABOVE, _ABOVE, _PENALTIES = 2.0**14, 4.0, 1e-3
+_FAR_ABOVE = 2.0**14
+_ABOVE = 4.0
+_PENALTIES = 1e-3
 # Relative error of sums of coefficients, with a margin.
 _ROUNDED = 2.0**-46
 
@@ -114,7 +116,8 @@ class Coefficients(NamedTuple):
 
     def bounds(self) -> Float64[np.ndarray, "N"]:
         """Returns bounds of the absolute field of each site: the sums of its absolute terms."""
-        above, ones = abs(self._above_background()), np.ones(self.num_sites)
+        above = abs(self._above_background())
+        ones = np.ones(self.num_sites)
         pairs = abs(self.background) * (self.num_sites - 1)
         with np.errstate(over="ignore"):
             return np.abs(self.linear) + abs(self.scale) * (above @ ones + ones @ above + pairs)
@@ -224,7 +227,8 @@ def penalties_of(terms: Coefficients) -> Penalties | None:
     chain crosses such penalties. In the lowered terms, whose constant is such that feasible states
     keep their values, a unit still outweighs what any flip gains.
     """
-    couplings, own = terms.scale * terms.weights, float(terms.scale * terms.background)
+    couplings = terms.scale * terms.weights
+    own = float(terms.scale * terms.background)
     sizes = np.abs(np.append(couplings, own))
     if not sizes.max() > 0:
         return None
@@ -248,7 +252,8 @@ def penalties_of(terms: Coefficients) -> Penalties | None:
     # A power of 2, so that nothing is rounded.
     lower = 2.0 ** np.ceil(np.log2(_ABOVE * gain))
     alone = with_unit(1.0, 0 * costs[0], 0 * costs[1], 0.0)._replace(constant=0.0)
-    lowered, rng = with_unit(lower, *costs), np.random.default_rng(0)
+    lowered = with_unit(lower, *costs)
+    rng = np.random.default_rng(0)
     states = [lowered._quenched(lowered._above_background(), rng) for _ in range(_MOST_STATES)]
     largest = float(alone.evaluator()(np.stack(states)).max())
     lowered = lowered._replace(constant=terms.constant + (unit - lower) * largest)
@@ -256,7 +261,8 @@ def penalties_of(terms: Coefficients) -> Penalties | None:
 
 
 # Of what sums are exact: multiples of 2^-10 below 2^33.
-_FINEST, _LARGEST_SUM = 2.0**10, 2.0**33
+_FINEST = 2.0**10
+_LARGEST_SUM = 2.0**33
 
 
 def sums_are_exact(numbers: Float64[np.ndarray, "K"]) -> bool:
@@ -322,8 +328,10 @@ class SpinForm:
 
 def to_spin(terms: Coefficients, temperature: float = 1.0) -> SpinForm:
     """Returns f/temperature as a function of spins, equal up to rounding."""
-    size, background = terms.num_sites, float(terms.scale * terms.background / 4)
-    couplings, linear = terms.scale * (terms.weights - terms.background) / 4, terms.linear / 2
+    size = terms.num_sites
+    background = float(terms.scale * terms.background / 4)
+    couplings = terms.scale * (terms.weights - terms.background) / 4
+    linear = terms.linear / 2
     fields = linear + background * (size - 1)
     for ends in terms.edges.T:
         np.add.at(fields, ends, couplings)
@@ -342,7 +350,8 @@ def to_spin(terms: Coefficients, temperature: float = 1.0) -> SpinForm:
 
 def from_spin(spin: SpinForm) -> Coefficients:
     """Returns the same function of zeros and ones, up to rounding."""
-    size, background = spin.num_spins, spin.background
+    size = spin.num_spins
+    background = spin.background
     linear = 2 * spin.fields - 2 * background * (size - 1)
     for ends in spin.pairs.T:
         np.add.at(linear, ends, -2 * spin.couplings)
@@ -368,7 +377,8 @@ def form_of_spins(spin: SpinForm, like: QuadraticForm) -> QuadraticForm:
     """Returns the form that is this function of spins, without a background, of the sense and the
     kind of variables that another form has.
     """
-    sign, terms = 1.0 if like.maximise else -1.0, from_spin(spin)
+    sign = 1.0 if like.maximise else -1.0
+    terms = from_spin(spin)
     linear, couplings, constant = (
         (spin.fields, spin.couplings, spin.constant)
         if like.spins
@@ -395,14 +405,17 @@ def form_coefficients(form: QuadraticForm) -> Coefficients:
     terms = Coefficients(linear, pairs, couplings, 1.0, constant=constant)
     if form.spins:
         terms = from_spin(SpinForm(linear, pairs, couplings, constant))
-    size, background = form.num_variables, 0.0
+    size = form.num_variables
+    background = 0.0
     edges, weights = merged_pairs(size, terms.edges, terms.weights)
     if len(weights) > 1 and len(weights) == size * (size - 1) // 2:
         # A weight that more than half of them have is their median.
         most_common = np.partition(weights, len(weights) // 2)[len(weights) // 2]
         others = weights != most_common
         if 2 * np.count_nonzero(others) < len(weights):
-            edges, weights, background = edges[others], weights[others], float(most_common)
+            edges = edges[others]
+            weights = weights[others]
+            background = float(most_common)
     return terms._replace(edges=edges, weights=weights, background=background)
 
 
@@ -412,8 +425,11 @@ def _distinct_ends(
     """Returns the linear terms, pairs, couplings and constant of a form to maximise, without pairs
     a, a.
     """
-    sign, own = 1.0 if form.maximise else -1.0, form.pairs[:, 0] == form.pairs[:, 1]
-    linear, couplings, constant = sign * form.linear, sign * form.couplings, sign * form.offset
+    sign = 1.0 if form.maximise else -1.0
+    own = form.pairs[:, 0] == form.pairs[:, 1]
+    linear = sign * form.linear
+    couplings = sign * form.couplings
+    constant = sign * form.offset
     if form.spins:
         constant += float(couplings[own].sum())
     else:
@@ -487,9 +503,13 @@ def normal_form(form: QuadraticForm) -> tuple[QuadraticForm, float, Fraction]:
     are whole numbers, 0 for all zeros or all spins down. Otherwise terms stay as they are given,
     and the constant is 0.
     """
-    linear, pairs, couplings, offset = form.linear, form.pairs, form.couplings, form.offset
+    linear = form.linear
+    pairs = form.pairs
+    couplings = form.couplings
+    offset = form.offset
     if _whole_unit(form.numbers) is None:
-        constant, unit = Fraction(0), unit_of(form.numbers, offset)
+        constant = Fraction(0)
+        unit = unit_of(form.numbers, offset)
     else:
         constants = np.array([offset])
         if form.spins:
@@ -501,7 +521,9 @@ def normal_form(form: QuadraticForm) -> tuple[QuadraticForm, float, Fraction]:
         if form.spins:
             terms = from_spin(SpinForm(linear, pairs, couplings, 0.0))
         unit = unit_of(np.concatenate([terms.linear, terms.weights]))
-        linear, couplings, offset = sign * linear, sign * couplings, -sign * terms.constant
+        linear = sign * linear
+        couplings = sign * couplings
+        offset = -sign * terms.constant
         constant = fraction(constants) - Fraction(offset)
     scaled = dataclasses.replace(
         form, linear=linear / unit, pairs=pairs, couplings=couplings / unit, offset=offset / unit

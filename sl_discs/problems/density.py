@@ -112,7 +112,8 @@ def _starts(density: Density, given: Any) -> tuple[Int8[np.ndarray, "S N"], floa
     """Returns states at which the function is finite, and its value at the first of them;
     InputError for none.
     """
-    size, rng = density.num_sites, np.random.default_rng(0)
+    size = density.num_sites
+    rng = np.random.default_rng(0)
     if size <= _ALL_STATES:
         states = (np.arange(2**size)[:, None] >> np.arange(size) & 1).astype(np.int8)
     else:
@@ -143,7 +144,8 @@ def _starts(density: Density, given: Any) -> tuple[Int8[np.ndarray, "S N"], floa
     if not found.any():
         tried = "start" if given is not None else f"{len(states):,} states"
         raise InputError(f"fn is -inf at {tried}; give start=x, an x at which it is finite", "fn")
-    states, values = states[found], values[found]
+    states = states[found]
+    values = values[found]
     return states, float(values[0])
 
 

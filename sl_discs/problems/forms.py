@@ -186,7 +186,8 @@ def ising(
         numbers = real_array(f"{name}: h", h)
         if numbers.ndim != 1:
             raise InputError(f"{name}: h has shape {numbers.shape}; expected [N]")
-        size, h = len(numbers), dict(enumerate(numbers))
+        size = len(numbers)
+        h = dict(enumerate(numbers))
     labels, rows, columns, couplings = _by_label(name, "J", J, size, h)
     places = _places(name, labels, h)
     linear = np.zeros(len(labels))

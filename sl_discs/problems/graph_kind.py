@@ -42,12 +42,10 @@ class Edges:
     """
 
     def __init__(self, graph: Graph, add: Callable[[np.ndarray], Any] = exact_sum):
-        self.ends, self.weights, self.node_weights, self.add = (
-            graph.edges,
-            graph.weights,
-            graph.node_weights,
-            add,
-        )
+        self.ends = graph.edges
+        self.weights = graph.weights
+        self.node_weights = graph.node_weights
+        self.add = add
         self.u, self.v = (graph.edges[:, end].astype(np.intp) for end in (0, 1))
         self._graph = graph
 
@@ -200,12 +198,15 @@ class GraphKind(Kind):
         exactly where weights are integers.
         """
         penalty = float(np.ceil(penalty * _PENALTY_UNITS)) / _PENALTY_UNITS
-        weights, excess = source.node_weights, np.zeros(source.num_nodes)
+        weights = source.node_weights
+        excess = np.zeros(source.num_nodes)
         if weights is not None:
             heavy = np.where(free, weights, weights.max())
-            source, excess = dataclasses.replace(source, node_weights=heavy), heavy - weights
+            source = dataclasses.replace(source, node_weights=heavy)
+            excess = heavy - weights
         terms = self.terms(source, penalty).listed()
-        sign, own = self.sign, np.flatnonzero(excess)
+        sign = self.sign
+        own = np.flatnonzero(excess)
         form = QuadraticForm.from_arrays(
             source.name,
             sign * terms.linear,
@@ -304,7 +305,8 @@ def drop_conflicts(
     """
     weights = np.ones(len(chosen)) if weights is None else weights
     heads, tails, starts = _neighbour_lists(len(chosen), pairs)
-    remaining, degrees = chosen.copy(), np.diff(starts)
+    remaining = chosen.copy()
+    degrees = np.diff(starts)
     conflicts = np.where(chosen, np.count_nonzero(chosen) - 1 - degrees, 0) if joined else degrees
     listed = np.bincount(heads, np.minimum(weights[heads], weights[tails]), len(chosen))
     gains = (_lighter_sums(chosen, weights) - listed if joined else listed) - weights
@@ -374,10 +376,8 @@ class TwoImprovement:
         """`pairs` of the graph's nodes are joined, each pair once; weights are at least 0,
         None: 1.
         """
-        self._weighted, self._weights = (
-            weights is not None,
-            np.ones(num_nodes) if weights is None else weights,
-        )
+        self._weighted = weights is not None
+        self._weights = np.ones(num_nodes) if weights is None else weights
         self._heads, self._tails, self._starts = _neighbour_lists(num_nodes, pairs)
 
     def __call__(self, chosen: Bool[np.ndarray, "N"]) -> Bool[np.ndarray, "N"]:
@@ -423,7 +423,8 @@ class TwoImprovement:
         if not self._weighted:
             return np.empty(0, np.intp)
         from_chosen = chosen[self._heads]
-        heads, tails = self._heads[from_chosen], self._tails[from_chosen]
+        heads = self._heads[from_chosen]
+        tails = self._tails[from_chosen]
         instead_of = np.bincount(tails, self._weights[heads], len(chosen))
         return self._by_weight(np.flatnonzero(~chosen & (self._weights > instead_of)))
 
@@ -450,7 +451,8 @@ class TwoImprovement:
         """
         alone = ~chosen & (held == 1)
         from_alone = alone[self._heads]
-        heads, tails = self._heads[from_alone], self._tails[from_alone]
+        heads = self._heads[from_alone]
+        tails = self._tails[from_alone]
         holder = np.zeros(len(chosen), np.intp)
         holding = chosen[tails]
         holder[heads[holding]] = tails[holding]
@@ -467,7 +469,8 @@ class TwoImprovement:
         """
         if not chosen[node]:
             return False
-        neighbours, weights = self._neighbours(node), self._weights
+        neighbours = self._neighbours(node)
+        weights = self._weights
         group = neighbours[held[neighbours] == 1]
         for one in group:
             others = np.setdiff1d(group, np.append(self._neighbours(one), one))

@@ -259,7 +259,8 @@ _MOST_LISTED = 5 * 10**6
 
 
 def _maxclique_model(graph: Graph, penalty: float) -> Coefficients:
-    size, weights = graph.num_nodes, graph.node_weights
+    size = graph.num_nodes
+    weights = graph.node_weights
     background = 1.0 if weights is None else float(weights.max())
     terms = Coefficients(
         _node_weights(graph), graph.edges, np.zeros(graph.num_edges), -penalty, background
@@ -343,7 +344,8 @@ def maxclique(
 def _vertex_cover_model(graph: Graph, penalty: float) -> Coefficients:
     lighter = graph.lighter_ends()
     degrees = np.bincount(graph.edges.ravel(), np.repeat(lighter, 2), graph.num_nodes)
-    linear, constant = penalty * degrees - _node_weights(graph), -penalty * math.fsum(lighter)
+    linear = penalty * degrees - _node_weights(graph)
+    constant = -penalty * math.fsum(lighter)
     return Coefficients(linear, graph.edges, lighter, -penalty, constant=constant)
 
 
@@ -493,7 +495,8 @@ def _read_graph(
         )
     if not is_networkx(given):
         if isinstance(given, Graph):
-            name, graph = name or given.name, given
+            name = name or given.name
+            graph = given
         elif is_sparse(given):
             graph = _graph_of_matrix(name or kind.name, given, kind.weighted, labels)
         else:
@@ -503,7 +506,8 @@ def _read_graph(
             range(graph.num_nodes) if labels is None else in_order(labels),
             graph,
         )
-    name, labels = str(name or given.name or kind.name), tuple(given.nodes)
+    name = str(name or given.name or kind.name)
+    labels = tuple(given.nodes)
     if kind.weighted:
         _check_names(name, given, weights)
     graph = graph_from_networkx(given, name, kind.weighted, weight=weights if named else "weight")
@@ -635,7 +639,8 @@ def _graph_of_matrix(
     if (rows == columns).any():
         node = called(int(rows[np.argmax(rows == columns)]))
         raise InputError(f"{name}: self-loop at node {node}; clear the diagonal")
-    edges, above = np.stack([rows, columns], axis=1), rows < columns
+    edges = np.stack([rows, columns], axis=1)
+    above = rows < columns
     if above.any() and not above.all():
         what = (
             "the adjacency matrix is neither symmetric nor triangular: use A + A.T, or its "

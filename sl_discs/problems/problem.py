@@ -431,7 +431,8 @@ def compared(problem: Problem, state: Int8[np.ndarray, "N"], bound: Fraction | f
     """Returns 1 if a feasible state is better than a bound, 0 if it is as good, and -1 if it is
     worse, exactly.
     """
-    sign, value = (1 if problem.maximise else -1), float(problem.evaluate(state[None]).values[0])
+    sign = 1 if problem.maximise else -1
+    value = float(problem.evaluate(state[None]).values[0])
     if not math.isfinite(bound) or sign * value < sign * float(bound):
         return -1
     exact = Fraction(value) if problem.integer_values else exact_values(problem, state[None])[0]

@@ -193,7 +193,8 @@ class Cell:
 
         The graphs are evenly spaced in the whole set from its first one on.
         """
-        config, (problem, graph_type, cfg_str) = self.dataset.experiment(), self.dataset.flags
+        config = self.dataset.experiment()
+        (problem, graph_type, cfg_str) = self.dataset.flags
         graphs = {"num_instances": len(dataset.index), "instance_stride": stride_of(dataset)}
         wanted = dataclasses.asdict(self.settings) | graphs
         default = method_fields(self.method)
@@ -262,7 +263,8 @@ class Choice:
           protocol: protocol under which the cell is reported.
           tuned: settings found by a search, including annealing.
         """
-        usual, steps = dataset.experiment(), self.steps(dataset)
+        usual = dataset.experiment()
+        steps = self.steps(dataset)
         # The graphs are chosen by the caller and are not part of the cell.
         given = {
             "chain_length": steps,
@@ -386,7 +388,8 @@ def reading_cells(choice: Choice, dataset: PublishedSet, methods: list[str]) -> 
     """Base methods at their defaults, and localized ones with the annealing in each level, with
     tilt and without.
     """
-    most, cells = choice.steps(dataset) // Localization.n_min, []
+    most = choice.steps(dataset) // Localization.n_min
+    cells = []
     for method in methods:
         readings = _READINGS if method.startswith("sl_") else {DEFAULTS: {}}
         for protocol, fields in readings.items():
@@ -402,7 +405,9 @@ def ablation_cells(
     """Returns the `sl_` methods under each setting of the ablation, and why some of them cannot be
     run.
     """
-    cells, left_out, localized = [], [], [method for method in methods if method.startswith("sl_")]
+    cells = []
+    left_out = []
+    localized = [method for method in methods if method.startswith("sl_")]
     for setting, changes in ABLATION.items():
         try:
             cells += [

@@ -65,7 +65,8 @@ def in_published_unit(done: Done) -> Float64[np.ndarray, "G"] | None:
     """Returns set sizes of MIS, and per cent of the reference otherwise; None unless every graph
     has one.
     """
-    values, references = done.result.by_graph(), [graph.reference for graph in done.dataset.graphs]
+    values = done.result.by_graph()
+    references = [graph.reference for graph in done.dataset.graphs]
     if not graph_kind(done.dataset.problem).in_percent:
         return values
     return 100 * values / np.array(references, np.float64) if all(references) else None
@@ -102,10 +103,13 @@ def _row(done: Done, data_root: str | None) -> dict[str, Any]:
     it has no z.
     """
     cell, dataset, result = done
-    name, method, kind = dataset.name, cell.method, graph_kind(dataset.problem)
+    name = dataset.name
+    method = cell.method
+    kind = graph_kind(dataset.problem)
     differences = _differences(done)
     published = None if differences else published_row(name, method, cell.setting)
-    values, absolute = in_published_unit(done), Spread.of(result.by_graph())
+    values = in_published_unit(done)
+    absolute = Spread.of(result.by_graph())
     ours = None if values is None else Spread.of(values)
     z = z_score(ours, published, cell.dataset.published_n)
     reason = differences or [
@@ -165,11 +169,13 @@ def _gain(one: Done, base: Done) -> dict[str, Any]:
 
     It is in the published unit, or else in per cent of the better of the two values on each graph.
     """
-    ours, theirs = in_published_unit(one), in_published_unit(base)
+    ours = in_published_unit(one)
+    theirs = in_published_unit(base)
     unit = graph_kind(one.dataset.problem).compared_unit
     if ours is None or theirs is None:
         values = np.stack([one.result.by_graph(), base.result.by_graph()])
-        (ours, theirs), unit = 100 * values / values.max(axis=0), "% of the better one"
+        ours, theirs = 100 * values / values.max(axis=0)
+        unit = "% of the better one"
     published = [published_row(cell.dataset.name, cell.method) for cell in (one.cell, base.cell)]
     same = not (_differences(one) or _differences(base))
     known = (
@@ -184,7 +190,8 @@ def _change(one: Done, unchanged: Done) -> dict[str, Any]:
     """
     values = unchanged.result.by_graph()
     scale = 100 / values.mean()
-    name, method = one.dataset.name, one.cell.method
+    name = one.dataset.name
+    method = one.cell.method
     published = [published_row(name, method, cell.setting) for cell in (one.cell, unchanged.cell)]
     known = (
         100 * (published[0].mean / published[1].mean - 1) if published[0] and published[1] else None
@@ -419,7 +426,8 @@ def reading_table(rows: list[dict[str, Any]]) -> str:
 
 
 def _line(row: dict[str, Any]) -> list[str]:
-    gain, size = row["gain"], f"{row['num_chains']} × {row['chain_length']:,}"
+    gain = row["gain"]
+    size = f"{row['num_chains']} × {row['chain_length']:,}"
     known = row["ours"]["mean"] is not None
     if len(row["seeds"]) > 1:
         size += f", {len(row['seeds'])} seeds"
@@ -475,7 +483,9 @@ def listed(names: list[str], before: str) -> str:
 
 
 # The figure: panels in rows of three, with one legend below; sizes in inches.
-_COLUMNS, _PANEL, _LEGEND = 3, (2.9, 2.3), 0.8
+_COLUMNS = 3
+_PANEL = (2.9, 2.3)
+_LEGEND = 0.8
 
 
 def draw_levels(rows: list[dict[str, Any]], path: Path) -> Path:
@@ -486,7 +496,8 @@ def draw_levels(rows: list[dict[str, Any]], path: Path) -> Path:
     groups: dict[str, list[dict[str, Any]]] = {}
     for row in rows:
         groups.setdefault(f"{row['dataset']}, n = {row['n']}", []).append(row)
-    columns, lines = min(_COLUMNS, len(groups)), math.ceil(len(groups) / _COLUMNS)
+    columns = min(_COLUMNS, len(groups))
+    lines = math.ceil(len(groups) / _COLUMNS)
 
     def paint(figure):
         for place, (title, group) in enumerate(groups.items()):
@@ -494,7 +505,8 @@ def draw_levels(rows: list[dict[str, Any]], path: Path) -> Path:
             # Absolute cuts stand alone: the published ones are percentages.
             known = group[0]["ours"]["mean"] is not None
             for height, row in enumerate(group):
-                published, ours = row["published"], row["ours"] if known else row["ours_absolute"]
+                published = row["published"]
+                ours = row["ours"] if known else row["ours_absolute"]
                 if known and published["mean"] is not None:
                     n = PUBLISHED[row["dataset"]].published_n
                     paper = Spread(

@@ -147,7 +147,8 @@ class Runner:
     def run(self, cell: Cell, dataset: Dataset) -> Done:
         """Returns the cell's result, loaded from the folder or else from a run."""
         self.done += 1
-        begin, content = time.perf_counter(), identity(cell, dataset)
+        begin = time.perf_counter()
+        content = identity(cell, dataset)
         result = load_result(self.folder, content)
         if result is not None:
             words = f"there already, mean {result.best.mean():.3f}"
@@ -164,7 +165,8 @@ class Runner:
         return Done(cell, dataset, result)
 
     def _play(self, cell: Cell, dataset: Dataset, content: dict) -> CellResult:
-        method, records = cell.build(), []
+        method = cell.build()
+        records = []
         fitting, _ = fit_to_memory(dataset, PENALTY, [method], cell.settings)
         with progress_bar(total_chain_steps(dataset, cell.settings) * len(cell.seeds)) as progress:
             for seed in cell.seeds:

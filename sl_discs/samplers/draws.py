@@ -104,7 +104,8 @@ def draw_sites(
       most: an upper bound on `length`, the same for all chains.
       replacement: whether a site can be drawn again.
     """
-    num_sites, width = weights.shape[0], _draws_a_turn(most)
+    num_sites = weights.shape[0]
+    width = _draws_a_turn(most)
     # A single draw is the same in both ways.
     replacement = replacement or most == 1
 
@@ -141,7 +142,8 @@ def log_probability(
     and those never drawn. This weight is summed from the last draw to the first, never subtracted,
     so nothing cancels, however dominant the first sites are.
     """
-    num_sites, most = weights.shape[0], drawn.sites.shape[0]
+    num_sites = weights.shape[0]
+    most = drawn.sites.shape[0]
     width = _draws_a_turn(most)
     last = _turns(drawn.length, width) - 1
 

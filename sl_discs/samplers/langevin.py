@@ -127,7 +127,9 @@ class DMALA(BalancedSampler):
         """Flips each site independently, and applies the Metropolis-Hastings test with the reverse
         flips from y.
         """
-        (x, field, state), sites, mask = chain, target.sites, target.mask
+        (x, field, state) = chain
+        sites = target.sites
+        mask = target.mask
         weights = self.balanced(target.gains(x, field))
         logits = self.logits(sites.total(x, weights), state, mask)
         flips = keys.uniforms(keys.fold(key, 0), x.shape) < jax.nn.sigmoid(logits)
@@ -188,7 +190,8 @@ def jump_logits(
       gains: d.
       solver: one of `SOLVERS`.
     """
-    log_other, log_same = jax.nn.log_sigmoid(gains), jax.nn.log_sigmoid(-gains)
+    log_other = jax.nn.log_sigmoid(gains)
+    log_same = jax.nn.log_sigmoid(-gains)
     if solver == EULER:
         log_jump = jnp.minimum(log_rates, log_other)
         below = jnp.minimum(log_jump, -1e-6)

@@ -103,7 +103,8 @@ class PathSampler(BalancedSampler):
         most = x.shape[0] if self.adaptive else min(self.num_flips, x.shape[0])
         length = jnp.clip(wanted, 1, most if self.replacement else available)
 
-        sites, logits = target.sites, self.balanced(target.gains(x, field))
+        sites = target.sites
+        logits = self.balanced(target.gains(x, field))
         forward = softmax_weights(sites.total(x, logits), target.mask)
         drawn = draw_sites(keys.fold(key, 0), forward, length, most, replacement=self.replacement)
         y = sites.choose(keys.fold(key, 3), x, logits, drawn.flips)

@@ -257,7 +257,8 @@ class StepSampler(Sampler):
         return self.inner.make_init_state(jax.random.wrap_key_data(key))
 
     def kernel(self, key, target, chain):
-        rng, x = jax.random.wrap_key_data(keys.fold(key, 0)), chain.x[None].astype(jnp.int32)
+        rng = jax.random.wrap_key_data(keys.fold(key, 0))
+        x = chain.x[None].astype(jnp.int32)
         y, state, acceptance = self.inner.step(
             TargetModel(), rng, x, target, chain.state, target.mask
         )
@@ -272,10 +273,8 @@ class StepSampler(Sampler):
 
 def asks_for_gains(sampler: Sampler) -> bool:
     """Returns whether a step needs gains, by tracing one with a model that has values alone."""
-    target, x = (
-        ValueModel(lambda params, x: jnp.float32(0), 2).target((), jnp.ones(2, bool)),
-        jnp.zeros(2, jnp.int8),
-    )
+    target = ValueModel(lambda params, x: jnp.float32(0), 2).target((), jnp.ones(2, bool))
+    x = jnp.zeros(2, jnp.int8)
     try:
         jax.eval_shape(
             lambda key: sampler.kernel(

@@ -74,7 +74,8 @@ class SingleSiteSampler(Sampler):
         return jnp.argmax(jnp.cumsum(mask) > place)
 
     def kernel(self, key, target, chain):
-        (x, field, state), sites = chain, target.sites
+        (x, field, state) = chain
+        sites = target.sites
         site = self.site(keys.fold(key, 0), state, target.mask)
         # A single alternative needs no weights, and gains may be unknown or cost more than one
         # change.

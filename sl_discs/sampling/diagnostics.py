@@ -102,9 +102,13 @@ def diagnose(
     """
     values = values.astype(np.float64)
     groups, draws = values.shape
-    r_hat, bulk, tail = math.nan, 0.0, 0.0
+    r_hat = math.nan
+    bulk = 0.0
+    tail = 0.0
     if draws >= LEAST_DRAWS and np.ptp(values) == 0:
-        r_hat, bulk, tail = 1.0, float(groups * draws), float(groups * draws)
+        r_hat = 1.0
+        bulk = float(groups * draws)
+        tail = float(groups * draws)
     elif draws >= LEAST_DRAWS:
         with np.errstate(all="ignore"):
             scores = _z_scores(_halves(values))
@@ -222,7 +226,8 @@ def judge(
     """Diagnoses observables [C, D] of draws and the variables that differ most, and returns the
     verdict.
     """
-    (groups, draws), size = drawn.bits.shape[:2], len(labels)
+    groups, draws = drawn.bits.shape[:2]
+    size = len(labels)
     effective = float(groups * draws) if drawn.dependence == "none" else None
     reasons = list(drawn.reasons)
     if drawn.dependence == "group" and groups < _LEAST_GROUPS:
@@ -246,7 +251,8 @@ def judge(
         diagnosed(variable_name(labels[place]), column(drawn.bits, size, place), size)
         for place in worst_variables(drawn.bits, size)
     ]
-    shares, times = [], 1
+    shares = []
+    times = 1
     enough = LEAST_ESS if effective else least_ess(groups, size)
     for some, limit in (scalars, LEAST_ESS), (variables, enough):
         shares += [(min(one.ess_bulk, one.ess_tail) / limit, one.name, limit) for one in some]

@@ -113,7 +113,9 @@ def _influences(spin: SpinForm) -> tuple[sparse.csr_matrix, Float64[np.ndarray, 
     counts most where
     |h| is least.
     """
-    size, couplings, background = spin.num_spins, spin.rows, abs(spin.background)
+    size = spin.num_spins
+    couplings = spin.rows
+    background = abs(spin.background)
     listed = np.abs(couplings.data + spin.background)
     rows = np.repeat(np.arange(size), np.diff(couplings.indptr))
     reach = np.bincount(rows, listed - background, size) + background * (size - 1)
@@ -131,7 +133,8 @@ def _radius(pairs: sparse.csr_matrix, on_all: Float64[np.ndarray, "N"]) -> float
     """Returns a bound of the spectral radius of R, which has no number below 0: max_i (R w)_i / w_i
     for any w > 0.
     """
-    weights, found = np.ones(len(on_all)), np.inf
+    weights = np.ones(len(on_all))
+    found = np.inf
     for _ in range(_INFLUENCE_ROUNDS):
         image = pairs @ weights + on_all * (weights.sum() - weights)
         found = min(found, float((image / weights).max()))
@@ -173,7 +176,8 @@ def find_directions(
 # are mixtures of normal densities with variance 1, so sums over points at distance 1 equal the
 # integrals up to 1e-8, and the uniform position of a draw in its cell adds at most 3e-3 to the
 # variance.
-COARSE, FINE = 1.0, {1: 0.1, 2: 0.2}
+COARSE = 1.0
+FINE = {1: 0.1, 2: 0.2}
 # Largest number of cells in each direction.
 MOST_CELLS = {1: 1 << 16, 2: 1 << 10}
 
@@ -220,7 +224,8 @@ class DensityTable:
         largest.
         """
         inside = np.argwhere(self.pooled >= np.exp(-drop) * self.pooled.max())
-        low, high = self._middles(inside.min(axis=0)), self._middles(inside.max(axis=0))
+        low = self._middles(inside.min(axis=0))
+        high = self._middles(inside.max(axis=0))
         return np.stack([low - self._cell / 2, high + self._cell / 2], axis=1)
 
     def peak(self) -> Float64[np.ndarray, "r"]:
@@ -258,7 +263,8 @@ class GradientFit:
     """
 
     def __init__(self, box: Float64[np.ndarray, "r 2"], count: int):
-        self._box, self._degree = box, int(np.ceil(_DEGREE * count))
+        self._box = box
+        self._degree = int(np.ceil(_DEGREE * count))
         axis = np.cos(np.pi * (np.arange(count) + 0.5) / count)
         axes = [low + (high - low) * (axis + 1) / 2 for low, high in box]
         self.nodes = np.array(list(itertools.product(*axes)))
@@ -298,7 +304,8 @@ class GradientFit:
         About 1 where polynomials of this degree are enough.
         """
         columns = _stacked(gradients)
-        mean, error = columns.mean(axis=0), columns.std(axis=0, ddof=1) / np.sqrt(len(columns))
+        mean = columns.mean(axis=0)
+        error = columns.std(axis=0, ddof=1) / np.sqrt(len(columns))
         error = np.maximum(error, _EXACT_ENOUGH)
         apart = (mean - self._matrix @ (self._inverse @ mean)) / error
         return float(apart @ apart) / (self._matrix.shape[0] - self._matrix.shape[1])

@@ -148,7 +148,8 @@ def sample(
       KeyboardInterrupt: Ctrl-C before there are draws; later, the run returns `Samples` marked as
         interrupted.
     """
-    arguments, begin = locals(), time.perf_counter()
+    arguments = locals()
+    begin = time.perf_counter()
     checked_problem(arguments.pop("problem"), (LogDensity,))
     return drawn_from(
         problem, SampleOptions(fields=arguments.pop("sampler_fields"), **arguments), begin
@@ -293,7 +294,8 @@ class _Run:
         Without a number of draws or a time limit, it is run anew with more of them while they are
         worth too few.
         """
-        found, times = self._draw(method, chosen, part, 1), 1
+        found = self._draw(method, chosen, part, 1)
+        times = 1
         more = self.options.draws is None and self.options.time_limit is None
         while more and found.verdict.times > 1 and not found.interrupted:
             times *= found.verdict.times
@@ -309,7 +311,9 @@ class _Run:
         """Returns what a method is asked for: `times` as many draws as usual; InputError for what
         it cannot do.
         """
-        options, terms, engine = self.options, self.terms, self.options.engine
+        options = self.options
+        terms = self.terms
+        engine = self.options.engine
         if method != "exact":
             _check_range(terms, options.lowest)
         size = float(terms.reach() + abs(terms.constant))
@@ -341,8 +345,11 @@ class _Run:
 
     def _draw(self, method: str, chosen: str, part: float, times: int) -> Samples:
         """Makes draws once."""
-        problem, terms, request = self.problem, self.terms, self._request(method, times)
-        begin, compiled = time.perf_counter(), compile_seconds()
+        problem = self.problem
+        terms = self.terms
+        request = self._request(method, times)
+        begin = time.perf_counter()
+        compiled = compile_seconds()
         budget = self.budget(method, part)
         drawn = METHODS[method](request, budget)
         drew = time.perf_counter()
@@ -359,7 +366,8 @@ class _Run:
             else drawn.curve
         )
         conflicts = _conflicts(problem, request, drawn, observables[VALUE])
-        sign, averages = 1.0 if problem.maximise else -1.0, drawn.averages
+        sign = 1.0 if problem.maximise else -1.0
+        averages = drawn.averages
         curve = curve and curve._replace(value=curve.value * [sign, 1.0])
         compiled = compile_seconds() - compiled
         timing = {
@@ -413,7 +421,9 @@ def grid_of(labels: Sequence[Hashable], shape: tuple[int, ...] = ()) -> tuple[in
 
 def _limits(request: Request, drawn: Drawn, values: Float64[np.ndarray, "C D"]) -> list[str]:
     """Returns what speaks against draws with these values of f, whatever their evidence."""
-    found, terms, temperature = [], request.terms, request.temperature
+    found = []
+    terms = request.terms
+    temperature = request.temperature
     if not drawn.exact:
         kernel = _kernel(request.sampler, request.fields)
         if not kernel.exact:
@@ -478,8 +488,10 @@ def _in_double_precision(
     """
     if drawn.recorded is None or drawn.averages is None:
         return drawn
-    lacking, since = float((values - drawn.recorded).mean()), drawn.averages.value - drawn.recorded
-    log_z, curve = drawn.log_z, drawn.curve
+    lacking = float((values - drawn.recorded).mean())
+    since = drawn.averages.value - drawn.recorded
+    log_z = drawn.log_z
+    curve = drawn.curve
     if log_z is not None:
         log_z = log_z._replace(mean=log_z.mean + lacking / request.temperature)
     if curve is not None:
@@ -512,7 +524,8 @@ def _check_range(terms: Terms, temperature: float) -> None:
 
 def _choose(run: _Run) -> Samples:
     """Chooses a method, and draws by it."""
-    terms, temperature = run.terms, run.options.lowest
+    terms = run.terms
+    temperature = run.options.lowest
     if terms.num_sites <= _ENUMERATED:
         return run("exact", f"auto: {terms.num_sites} variables are enumerated")
     if terms.quadratic is not None and exact.is_narrow(terms.quadratic):

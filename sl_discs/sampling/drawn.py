@@ -172,7 +172,8 @@ class Budget:
         say: Callable[[int], None] = lambda count: None,
     ):
         self._end = math.inf if seconds is None else time.perf_counter() + seconds
-        self._interrupt, self.say = interrupt, say
+        self._interrupt = interrupt
+        self.say = say
         self.interrupted = False
 
     def left(self) -> float:
@@ -214,7 +215,8 @@ def observed(
     terms: Terms, bits: UInt8[np.ndarray, "C D W"]
 ) -> dict[str, Float64[np.ndarray, "C D"]]:
     """Returns the observables of every draw by name, f being the value."""
-    function, size = terms.evaluator(), terms.num_sites
+    function = terms.evaluator()
+    size = terms.num_sites
     values, spins = np.empty((2, *bits.shape[:2]))
     for here, states in pieces(bits, size):
         values[:, here] = function(states.reshape(-1, size)).reshape(states.shape[:2])
@@ -300,7 +302,8 @@ class Batches:
     def estimate(self, values: Float[np.ndarray, "C D"]) -> Estimate:
         """Returns the mean over all draws and its error."""
         mean, error = self._by_batches(values)
-        low, high = float(values.min()), float(values.max())
+        low = float(values.min())
+        high = float(values.max())
         rounding = ROUNDING * max(abs(low), abs(high))
         return Estimate(
             float(mean), math.nan if high - low <= rounding else max(float(error), rounding)

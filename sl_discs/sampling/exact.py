@@ -26,7 +26,9 @@ MOST_WIDTH = 25
 ENUMERATED = 20
 # The most variables that `auto` eliminates, the width, and the entries of all tables: about a
 # second.
-_QUICK_VARIABLES, _QUICK_WIDTH, _QUICK_ENTRIES = 1_000, 18, 2**24
+_QUICK_VARIABLES = 1_000
+_QUICK_WIDTH = 18
+_QUICK_ENTRIES = 2**24
 
 
 class ExactLaw(NamedTuple):
@@ -51,8 +53,10 @@ def exact(terms: Terms, temperature: float, moments: bool = False) -> ExactLaw:
     if terms.quadratic is not None and terms.num_sites > ENUMERATED:
         return eliminated(terms.quadratic, temperature, moments)
     law = enumerate_law(terms, temperature)
-    joint, (first, second) = law.moments(), np.triu_indices(terms.num_sites, 1)
-    marginals, pairs = np.einsum("ikik->ik", joint).copy(), np.stack([first, second], axis=1)
+    joint = law.moments()
+    first, second = np.triu_indices(terms.num_sites, 1)
+    marginals = np.einsum("ikik->ik", joint).copy()
+    pairs = np.stack([first, second], axis=1)
     known = Known(marginals, pairs, joint[first, :, second], np.array(law.mean_value))
     return ExactLaw(law.log_z, law.variance, law.entropy, known, None, law.sample)
 
@@ -65,7 +69,8 @@ def is_narrow(terms: Coefficients) -> bool:
 
 def _elimination(terms: Coefficients, most_width: int) -> Elimination | None:
     """Returns an elimination of at most this width, if one is found."""
-    size, weights = terms.num_sites, terms.weights
+    size = terms.num_sites
+    weights = terms.weights
     num_others = size * (size - 1) // 2 - len(weights) if terms.background else 0
     # A graph of treewidth w has at most w N edges; this is known before they are listed.
     if np.count_nonzero(weights) + num_others > most_width * size:
@@ -116,11 +121,9 @@ class _Tables:
         couplings: np.ndarray,
         moments: bool,
     ):
-        self._order, self._edges, self.sums = (
-            elimination.order,
-            edges,
-            np.zeros(4 if moments else 1),
-        )
+        self._order = elimination.order
+        self._edges = edges
+        self.sums = np.zeros(4 if moments else 1)
         place = {v: k for k, v in enumerate(self._order)}
         nears = zip(self._order, elimination.neighbours, strict=True)
         self._scope = {v: [v, *sorted(near, key=place.__getitem__)] for v, near in nears}
@@ -168,10 +171,13 @@ class _Tables:
 
     def marginals(self) -> tuple[Float64[np.ndarray, "N 2"], Float64[np.ndarray, "M 2 2"]]:
         """Returns P(x_i = k), and P(x_a = k, x_b = l) of the pairs with a coupling."""
-        ones, joint = np.empty((len(self._order), 2)), np.empty((len(self._edges), 2, 2))
+        ones = np.empty((len(self._order), 2))
+        joint = np.empty((len(self._edges), 2, 2))
         near_law = {v: np.ones(()) for v in self._order if len(self._scope[v]) == 1}
         for v in reversed(self._order):
-            scope, odds, near = self._scope[v], self._odds[v], near_law.pop(v)
+            scope = self._scope[v]
+            odds = self._odds[v]
+            near = near_law.pop(v)
             law = np.stack([near * expit(-odds), near * expit(odds)])
             ones[v] = _summed(law, scope, [v])
             for later, number in self._pairs[v]:
@@ -186,7 +192,8 @@ def _mixed(odds: np.ndarray, lower: np.ndarray, upper: np.ndarray) -> np.ndarray
     """Returns mean, variance and entropy over both values of a variable, from those given each
     value, stacked.
     """
-    chance, other = expit(odds), expit(-odds)
+    chance = expit(odds)
+    other = expit(-odds)
     found = other * lower + chance * upper
     found[1] += other * chance * (upper[0] - lower[0]) ** 2
     found[2] += chance * np.logaddexp(0, -odds) + other * np.logaddexp(0, odds)
@@ -204,13 +211,13 @@ _PIECE = 2**24
 
 def draw(request: Request, budget: Budget) -> Drawn:
     """Returns the requested number of exact draws; 10,000 if there is a time limit."""
-    groups, size = request.groups, request.terms.num_sites
-    law, left = (
-        exact(request.terms, request.temperature),
-        request.draws_each or -(-_DRAWS_IN_TIME // groups),
-    )
+    groups = request.groups
+    size = request.terms.num_sites
+    law = exact(request.terms, request.temperature)
+    left = request.draws_each or -(-_DRAWS_IN_TIME // groups)
     how = {"states": 2**size} if law.width is None else {"width": law.width}
-    rng, parts = np.random.default_rng(request.seed), []
+    rng = np.random.default_rng(request.seed)
+    parts = []
     while left > 0:
         count = min(max(1, _PIECE // (groups * size)), left)
         parts.append(

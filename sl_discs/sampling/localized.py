@@ -45,7 +45,8 @@ _MOST_AT_FIRST = 0.01
 # if they never leave their mode.
 _RECORDS, _MOST_KEPT = 16, 0.5
 # More records make the comparison as precise as the draws: up to this number of bytes.
-_MOST_RECORDS, _RECORD_BYTES = 256, 2**23
+_MOST_RECORDS = 256
+_RECORD_BYTES = 2**23
 # Of draws that these chains do not confirm: their error is in the posterior means, which more draws
 # share.
 _MORE_LEVELS = "raise K, the number of levels, or use another method"
@@ -53,7 +54,9 @@ _MORE_LEVELS = "raise K, the number of levels, or use another method"
 _COMPARED = 4096
 # Chains of a group that run at once; number of batches that are continued as chains, and the stream
 # of their chains, which is above the numbers of all batches.
-_TOGETHER, _BATCHES_THAT_GO_ON, _STREAM = 8, 2, 1 << 31
+_TOGETHER = 8
+_BATCHES_THAT_GO_ON = 2
+_STREAM = 1 << 31
 
 
 def localized_method(sampler: str, fields: Mapping[str, Any]) -> tuple[Method, int]:
@@ -75,10 +78,13 @@ def localized_method(sampler: str, fields: Mapping[str, Any]) -> tuple[Method, i
 
 def draw(request: Request, budget: Budget) -> Drawn:
     """Makes one draw of each chain."""
-    terms, groups, size = request.terms, request.groups, request.terms.num_sites
+    terms = request.terms
+    groups = request.groups
+    size = request.terms.num_sites
     method, levels = localized_method(request.sampler, request.fields)
     assert method.localization is not None
-    at_first, together = method.localization.first_signal_to_noise(), _TOGETHER * groups
+    at_first = method.localization.first_signal_to_noise()
+    together = _TOGETHER * groups
     steps = levels * _SWEEPS_A_LEVEL * (size if counts_sweeps(request.sampler) else 1)
     settings = ChainSettings(
         batch_size=together,
@@ -140,7 +146,8 @@ def _assess_by_chains(
     """
     # A draw, which is left out of the others, is a direction along which modes may differ more than
     # in any variable.
-    direction, states = states[0], states[1:]
+    direction = states[0]
+    states = states[1:]
     number = min(len(states), _BATCHES_THAT_GO_ON * _TOGETHER * request.groups)
     chains = RecordedChains(request, number, stream=_STREAM)
     chains.restart(states[:number])
@@ -148,7 +155,8 @@ def _assess_by_chains(
     fitting = int(np.clip(_RECORD_BYTES // (number * chains.size), _RECORDS, _MOST_RECORDS))
     records = min(fitting, max(_RECORDS, sweeps // 2))
     later = chains.record(request.temperature, records, max(1, sweeps // (2 * records)))
-    values, total = request.terms.evaluator(), len(states)
+    values = request.terms.evaluator()
+    total = len(states)
 
     def observed(some: np.ndarray) -> np.ndarray:
         """Returns f, the magnetisation and the overlap with one draw."""
@@ -160,12 +168,11 @@ def _assess_by_chains(
         [observed(states[start : start + _COMPARED]) for start in range(0, total, _COMPARED)]
     )
     shares = states.mean(axis=0)
-    now, variance = (
-        np.append(here.mean(axis=0), shares),
-        np.append(here.var(axis=0), shares * (1 - shares)),
-    )
+    now = np.append(here.mean(axis=0), shares)
+    variance = np.append(here.var(axis=0), shares * (1 - shares))
     then = np.stack([np.column_stack([observed(some), some]) for some in later.states])
-    of_chains, hardly = then.mean(axis=0), 1e-9 + 1 / total
+    of_chains = then.mean(axis=0)
+    hardly = 1e-9 + 1 / total
     of_error = of_chains.var(axis=0) / number
     change = np.abs(now - of_chains.mean(axis=0))
     apart = float((change / np.maximum(np.sqrt(variance / total + of_error), hardly)).max())

@@ -85,7 +85,8 @@ _TIMES, _LEAST_BURN, _MOST_BURN = 5, 8, 512
 # Part of a time limit that the table of z may take, and number of chains that draw in parallel.
 _PART_OF_TABLE, _TOGETHER = 0.5, 4096
 # Draws under a time limit if everything has a closed form, and numbers of a piece of that work.
-_DRAWS_IN_TIME, _PIECE = 10_000, 2**24
+_DRAWS_IN_TIME = 10_000
+_PIECE = 2**24
 # Of the chains.
 _STREAM = 64
 
@@ -167,7 +168,8 @@ def _in_closed_form(
     spin: SpinForm, directions: Directions, request: Request, budget: Budget
 ) -> Drawn:
     """Draws where spins are independent given z."""
-    loadings, groups = directions.loadings, request.groups
+    loadings = directions.loadings
+    groups = request.groups
     # s_i^2 = 1: the diagonal of U D U' counts in the observation and not in J.
     constant = spin.constant - (loadings**2).sum() / 2
 
@@ -216,20 +218,17 @@ class _Rest:
     def __init__(self, spin: SpinForm, loadings: Float64[np.ndarray, "N r"], request: Request):
         couplings = spin.matrix() - loadings @ loadings.T
         np.fill_diagonal(couplings, 0.0)
-        self.loadings, self.couplings = loadings, couplings.astype(np.float32)
-        self.reachable, self._field, self.steps = (
-            _reachable(loadings),
-            spin.fields.astype(np.float32),
-            0,
-        )
+        self.loadings = loadings
+        self.couplings = couplings.astype(np.float32)
+        self.reachable = _reachable(loadings)
+        self._field = spin.fields.astype(np.float32)
+        self.steps = 0
         pairs = np.stack(np.triu_indices(len(couplings), 1), axis=1).astype(np.int32)
         terms = from_spin(SpinForm(np.zeros(len(couplings)), pairs, couplings[tuple(pairs.T)], 0.0))
         self.request = request._replace(terms=terms, temperature=1.0)
         # Constants that chains omit, from x in {0,1}^N and from s_i^2 = 1.
-        self._pairs_constant, self._constant = (
-            terms.constant,
-            spin.constant - (loadings**2).sum() / 2,
-        )
+        self._pairs_constant = terms.constant
+        self._constant = spin.constant - (loadings**2).sum() / 2
 
     def fields(self, points: Float64[np.ndarray, "B r"]) -> Float32[np.ndarray, "B N"]:
         """Returns b + U D^(1/2) z, the tilt of each chain."""
@@ -315,7 +314,8 @@ class _Nodes:
         These conditional means have the same expectations as the spins, and less variance
         (Rao-Blackwell).
         """
-        loadings, last = self._rest.loadings.astype(np.float32), None
+        loadings = self._rest.loadings.astype(np.float32)
+        last = None
         sums = np.zeros((3, len(self._fields), loadings.shape[1] + 1))
         for recorded in self.chains.play(1.0, num_records, _SWEEPS):
             for states, values in zip(recorded.states, recorded.values, strict=True):
@@ -341,10 +341,8 @@ class _Nodes:
     def times(self) -> Float64[np.ndarray, "Q K"]:
         """Returns autocorrelation times in records, assuming geometrically falling correlations."""
         series = self.series
-        variance, moves = (
-            series.variances.mean(axis=0),
-            (series.sums[2] / series.num_records).mean(axis=0),
-        )
+        variance = series.variances.mean(axis=0)
+        moves = (series.sums[2] / series.num_records).mean(axis=0)
         # Quantities that hardly vary count as white noise.
         correlation = np.clip(1 - (moves + _HARDLY) / (2 * variance + _HARDLY), 0, 0.999)
         return (1 + correlation) / (1 - correlation)
@@ -385,7 +383,8 @@ def _table(rest: _Rest, budget: Budget) -> tuple[_Nodes, DensityTable, list[str]
 
     Returns the nodes, p(z) of each group, and the reasons against it.
     """
-    request, least = rest.request, (1 - _PART_OF_TABLE) * budget.left()
+    request = rest.request
+    least = (1 - _PART_OF_TABLE) * budget.left()
     wanted = np.inf if request.draws_each is None else request.draws_each * request.groups
     box = rest.where_the_mass_is()
     count, most_nodes = _NODES[len(box)]
@@ -394,7 +393,8 @@ def _table(rest: _Rest, budget: Budget) -> tuple[_Nodes, DensityTable, list[str]
         while True:
             budget.check_interrupt()
             nodes.double()
-            misfit, axes = nodes.fit.misfit(nodes.gradients), even_axes(box, FINE[len(box)])
+            misfit = nodes.fit.misfit(nodes.gradients)
+            axes = even_axes(box, FINE[len(box)])
             density = DensityTable(axes, nodes.fit(nodes.gradients, axes) + _log_normal(axes))
             larger = _grown(density.hull(_ROUGH_DROP), 0.0, rest.reachable)
             outside = (larger[:, 0] < box[:, 0]) | (larger[:, 1] > box[:, 1])
@@ -422,7 +422,8 @@ def _table(rest: _Rest, budget: Budget) -> tuple[_Nodes, DensityTable, list[str]
 
 def _by_chains(spin: SpinForm, directions: Directions, request: Request, budget: Budget) -> Drawn:
     """Draws z from a table, and spins given z by chains from the nearest node."""
-    groups, size = request.groups, spin.num_spins
+    groups = request.groups
+    size = spin.num_spins
     rest = _Rest(spin, directions.loadings, request)
     nodes, density, reasons = _table(rest, budget)
     # With Z0 at the peak, log Z and its standard error.
@@ -437,7 +438,8 @@ def _by_chains(spin: SpinForm, directions: Directions, request: Request, budget:
     log_z = Estimate(float(logsumexp(each) - np.log(groups)), float(error))
     burn = int(np.clip(np.ceil(_TIMES * _SWEEPS * nodes.times().max()), _LEAST_BURN, _MOST_BURN))
     rng = np.random.default_rng(request.seed)
-    near, states = cKDTree(nodes.fit.nodes), nodes.chains.current().reshape(groups, -1, size)
+    near = cKDTree(nodes.fit.nodes)
+    states = nodes.chains.current().reshape(groups, -1, size)
     wanted = request.draws_each or 2**31
     together = min(wanted, max(1, _TOGETHER // groups))
     chains = RecordedChains(rest.request, groups * together, stream=_STREAM - 1)

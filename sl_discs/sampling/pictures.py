@@ -114,7 +114,8 @@ def paint_marginals(samples: Samples, axes: Any) -> None:
         return
     if len(means) > _MOST_BARS:
         order = np.argsort(means, kind="stable")
-        means, errors = means[order], errors[order]
+        means = means[order]
+        errors = errors[order]
         axes.plot(means, color=COLOURS[0])
         axes.fill_between(
             np.arange(len(means)), means - errors, means + errors, color=COLOURS[5], alpha=0.5

@@ -46,7 +46,8 @@ def draw(request: Request, budget: Budget) -> Drawn:
     """Draws from every chain."""
     chains = RecordedChains(request, request.groups)
     chains.restart(dispersed(request).current())
-    warm_up, length = 0, FIRST_ROUND
+    warm_up = 0
+    length = FIRST_ROUND
     while True:
         recorded = chains.record(request.temperature, length)
         warm_up += length
@@ -76,7 +77,8 @@ def dispersed(request: Request, is_over: Callable[[], bool] = lambda: False) -> 
     if request.sampler in ORDERED:
         request = request._replace(fields={**request.fields, "scan": RANDOM})
     chains = RecordedChains(request, request.groups, stream=DISPERSING)
-    states, chain = chains.current(), np.arange(request.groups)
+    states = chains.current()
+    chain = np.arange(request.groups)
     second = chain % 2
     chains.restart((states[chain - second] ^ second[:, None]).astype(np.int8))
     chains.record(request.temperature, FIRST_ROUND, is_over=is_over)
@@ -98,7 +100,8 @@ def collect(
     Of ladders, draws are those of the first rungs, and `each` ladders in a row are a group. Returns
     all records, without their states, and the draws.
     """
-    parts, done = [], 0
+    parts = []
+    done = 0
     try:
         for recorded in chains.play(temperatures, (draws_each or 2**31 // every) * every, sweeps):
             kept = np.arange(done, done + len(recorded.states)) % every == every - 1
@@ -116,16 +119,15 @@ def collect(
         budget.interrupted = True
     records, bits, spins = zip(*parts, strict=True)
     found = Recorded.joined(list(records))
-    values, whole = found.values[:, :: chains.rungs], done // every * every
+    values = found.values[:, :: chains.rungs]
+    whole = done // every * every
 
     def averaged(one: np.ndarray) -> np.ndarray:
         means = one[:whole].reshape(-1, every, one.shape[1]).mean(axis=1, dtype=np.float64)
         return by_group(means, each).T
 
-    averages, at_draws = (
-        Averages(averaged(values), averaged(np.concatenate(spins))),
-        values[every - 1 :: every],
-    )
+    averages = Averages(averaged(values), averaged(np.concatenate(spins)))
+    at_draws = values[every - 1 :: every]
     recorded = by_group(at_draws, each).T
     return found, Drawn(
         np.concatenate(bits, axis=1), "serial", {}, averages=averages, recorded=recorded
@@ -167,7 +169,8 @@ def sweeps_a_draw(values: Float[np.ndarray, "L C"], states: Int8[np.ndarray, "L 
 _SITES_A_STEP = 10
 # Largest size of a call's records in bytes, and its approximate duration; time limits are checked
 # between calls.
-_MOST_RECORDED, _CALL_S = 2**26, 0.2
+_MOST_RECORDED = 2**26
+_CALL_S = 0.2
 # Approximate seconds of a step that tries one or two sites, of any other step, of each coupling of
 # a site, and of a chain's record. They are not measured, since calls must end at the same steps in
 # every run for equal rounding.
@@ -230,7 +233,8 @@ class RecordedChains(Chains):
           clusters: number of rungs of ladders 2k and 2k + 1 that swap clusters, where the engine
             can do that.
         """
-        terms, fields = request.terms, sampler_fields(request.sampler)
+        terms = request.terms
+        fields = sampler_fields(request.sampler)
         if request.sampler in ORDERED:
             fields |= {"scan": SEQUENTIAL}
         own = {name: request.fields.get(name, value) for name, value in fields.items()}
@@ -250,7 +254,10 @@ class RecordedChains(Chains):
             [terms] * shape.num_instances, self._instance_ids, shape, kernel, chosen, request.seed
         )
         self._started = False
-        self.size, self.num_chains, self.rungs, self.steps = terms.num_sites, num_chains, rungs, 0
+        self.size = terms.num_sites
+        self.num_chains = num_chains
+        self.rungs = rungs
+        self.steps = 0
         few_sites = counts_sweeps(request.sampler)
         self.sweep = self.size if few_sites else -(-self.size // _SITES_A_STEP)
         self.clusters = (
@@ -273,7 +280,8 @@ class RecordedChains(Chains):
 
         With fields h, the target of each chain is exp(f/temperature + <s, h>).
         """
-        done, program = self.done, self._program
+        done = self.done
+        program = self._program
         if fields is not None:
             field = np.zeros(
                 (self.shape.num_instances, self.num_chains, self.shape.num_sites), np.float32

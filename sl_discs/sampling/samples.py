@@ -166,7 +166,8 @@ class Samples:
             batches = self._batches()
         else:
             own = diagnose(name, values)
-            batches, limit = self._batches(own.ess_bulk), r_hat_limit(len(values), own.ess_bulk)
+            batches = self._batches(own.ess_bulk)
+            limit = r_hat_limit(len(values), own.ess_bulk)
             if own.r_hat > limit:
                 said = f"R-hat of {name} is {above(min(own.r_hat, 99), limit, 3)}"
                 warnings.warn(
@@ -181,8 +182,10 @@ class Samples:
     @functools.cached_property
     def marginals(self) -> dict[Hashable, Estimate]:
         """Returns the probability that each variable is 1, with its standard error."""
-        size, batches = len(self.labels), self._batches()
-        means, errors = np.empty(size), np.zeros(size)
+        size = len(self.labels)
+        batches = self._batches()
+        means = np.empty(size)
+        errors = np.zeros(size)
         if self.known is not None:
             means = self.known.marginals[:, 1]
         else:  # a few variables of all draws at a time
@@ -218,7 +221,8 @@ class Samples:
             raise InputError(
                 f"{self.name}: values are {shown(values)}; expected one for each of two variables"
             )
-        (one, k), (other, m) = self._event(first, values[0]), self._event(second, values[1])
+        one, k = self._event(first, values[0])
+        other, m = self._event(second, values[1])
         exact = self._joint.get((one, other))
         if exact is not None:
             return Estimate(float(exact[k, m]), 0.0)
@@ -284,7 +288,8 @@ class Samples:
         """
         if self.known is not None:
             return self
-        reasons, notes = list(self.verdict.reasons), []
+        reasons = list(self.verdict.reasons)
+        notes = []
         if not math.isfinite(self.mean().error):
             reasons.append(
                 "the error of value is unknown, as all draws agree, and nothing bounds the "
@@ -314,7 +319,9 @@ class Samples:
           InputError: the function returns another shape, or other than real numbers.
         """
         function_of("function", function)
-        size, parts, is_event = len(self.labels), [], True
+        size = len(self.labels)
+        parts = []
+        is_event = True
         for _, states in pieces(self.bits, size):
             # Sums of a few weighted values would overflow the 8 bits of states.
             own = self._own(states).astype(np.int64)
@@ -451,7 +458,8 @@ class Samples:
                 "marginals"
             )
         fields = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
-        arrays, labels = {name: fields.pop(name) for name in _ARRAYS}, fields.pop("labels")
+        arrays = {name: fields.pop(name) for name in _ARRAYS}
+        labels = fields.pop("labels")
         for group in _GROUPS:
             one = fields.pop(group)
             arrays |= (
@@ -475,7 +483,8 @@ class Samples:
         """
         try:
             arrays, fields = read_document(file_path("path", path), _FORMAT)
-            count, labels = fields.pop("num_labels"), fields["labels"]
+            count = fields.pop("num_labels")
+            labels = fields["labels"]
             for group, kind in _GROUPS.items():
                 own = {name: arrays.pop(f"{group}_{name}", None) for name in kind._fields}
                 fields[group] = None if all(one is None for one in own.values()) else kind(**own)

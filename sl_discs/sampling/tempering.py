@@ -104,10 +104,8 @@ def round_trips(swaps: Bool[np.ndarray, "D L R"]) -> Int[np.ndarray, "L"]:
     # The visits of each replica to the ends, in their order: a trip ends with a visit to the
     # hottest rung that follows one to the coldest, unless the replica began there.
     order = np.argsort(ends, axis=None, kind="stable")
-    visitor, hot = (
-        ends.ravel()[order],
-        np.broadcast_to([[False], [True]], ends.shape).ravel()[order],
-    )
+    visitor = ends.ravel()[order]
+    hot = np.broadcast_to([[False], [True]], ends.shape).ravel()[order]
     same = visitor[1:] == visitor[:-1]
     back = visitor[1:][same & hot[1:] & ~hot[:-1]]
     began_cold = visitor[np.append(True, ~same) & ~hot]
@@ -143,19 +141,23 @@ def log_ratios(
     """
     joined = np.concatenate(parts)
     starts = np.cumsum([0, *(len(part) for part in parts[:-1])])
-    found, without = np.empty(len(inverse) - 1), np.empty((len(parts), len(inverse) - 1))
+    found = np.empty(len(inverse) - 1)
+    without = np.empty((len(parts), len(inverse) - 1))
     for rung, step in enumerate(np.diff(inverse)):
         lower, upper = (step * joined[:, place].astype(np.float64) for place in (rung, rung + 1))
-        least, most = min(lower.min(), upper.min()), max(lower.max(), upper.max())
+        least = min(lower.min(), upper.min())
+        most = max(lower.max(), upper.max())
         ratio = optimize.brentq(
             lambda c, a, b: expit(a - c).sum() - expit(c - b).sum(), least, most, (lower, upper)
         )
         # A step of Newton's method from the ratio of all draws to that without a block.
-        below, above = expit(lower - ratio), expit(ratio - upper)
+        below = expit(lower - ratio)
+        above = expit(ratio - upper)
         excess = np.add.reduceat(below - above, starts)
         slopes = np.add.reduceat(below * (1 - below) + above * (1 - above), starts)
         moved = excess / np.maximum(slopes.sum() - slopes, 1e-300)
-        found[rung], without[:, rung] = ratio, np.clip(ratio - moved, least, most)
+        found[rung] = ratio
+        without[:, rung] = np.clip(ratio - moved, least, most)
     return found, without
 
 
@@ -205,7 +207,10 @@ _MOST_REWEIGHTED = 5_000_000
 # ones. On cubic lattices, with 6 couplings, no gain was measured: there most differing sites are in
 # one large cluster. At least two pairs are needed, as R-hat compares them, and many more sites than
 # a site has neighbours.
-_MOST_NEIGHBOURS, _CLUSTERED, _LEAST_PAIRS, _SITES_A_NEIGHBOUR = 4, 1 / 3, 2, 16
+_MOST_NEIGHBOURS = 4
+_CLUSTERED = 1 / 3
+_LEAST_PAIRS = 2
+_SITES_A_NEIGHBOUR = 16
 
 
 def swaps_clusters(terms: Terms, ladders: int) -> bool:
@@ -234,7 +239,8 @@ class _Ladders(RecordedChains):
             stream=stream,
             clusters=clusters,
         )
-        self.inverse, self.ladders = inverse, request.groups
+        self.inverse = inverse
+        self.ladders = request.groups
 
     @property
     def temperatures(self) -> Float64[np.ndarray, "B"]:
@@ -271,15 +277,14 @@ def draw(request: Request, budget: Budget) -> Drawn:
     every = -(-len(values) // _MOST_MOMENTS_FOR_LOG_Z)
     some = np.swapaxes(by_group(values[::every], each), 0, 1)
     log_states = request.terms.log_states(np.random.default_rng(request.seed))
-    log_z, curve = log_z_of_ladder(log_states, chains.inverse, some), None
+    log_z = log_z_of_ladder(log_states, chains.inverse, some)
+    curve = None
     if request.temperatures:
         parts = blocks_of(some[:, :: -(-some.size * chains.rungs // _MOST_REWEIGHTED)])
         ratios = log_ratios(chains.inverse, parts)
         curve = ladder_curve(request.temperatures, chains.inverse, parts, ratios, log_states)
-    swaps, means = (
-        1 - rejection_rates(chains.inverse, values),
-        values.mean(axis=(0, 1), dtype=float),
-    )
+    swaps = 1 - rejection_rates(chains.inverse, values)
+    means = values.mean(axis=(0, 1), dtype=float)
     how = {
         "sampler": request.sampler,
         "engine": chains.engine.name,
@@ -313,8 +318,10 @@ def _adapted(request: Request, budget: Budget, is_over: Callable[[], bool]) -> t
         request, 1 / request.temperature * np.linspace(0, 1, _FIRST_RUNGS) ** 2, _STREAM
     )
     quenched = dispersed(request._replace(groups=chains.num_chains), is_over)
-    found, states = quenched.current(), chains.current().reshape(chains.ladders, chains.rungs, -1)
-    cold, searched = chains.ladders // 2, quenched.steps
+    found = quenched.current()
+    states = chains.current().reshape(chains.ladders, chains.rungs, -1)
+    cold = chains.ladders // 2
+    searched = quenched.steps
     best = np.argsort(-request.terms.evaluator()(found), kind="stable")[:cold]
     states[-cold:] = found[best, None]
     chains.restart(states.reshape(-1, chains.size))
@@ -375,10 +382,8 @@ def _reasons(trips: np.ndarray) -> tuple[str, ...]:
             f"{_LEAST_ROUND_TRIPS}: draw more"
         )
     freedom = len(trips) - 1
-    apart, limit = (
-        trips.var(ddof=1) / max(trips.mean(), 1e-9),
-        chdtri(freedom, FALSE_ALARM) / freedom,
-    )
+    apart = trips.var(ddof=1) / max(trips.mean(), 1e-9)
+    limit = chdtri(freedom, FALSE_ALARM) / freedom
     if apart > limit:
         reasons.append(
             f"the ladders made {trips.min()} to {trips.max()} round trips, which is more than "

@@ -61,14 +61,16 @@ def ladder_curve(
     def points(
         records: Float[np.ndarray, "D R"], ratios: Float64[np.ndarray, "Q"]
     ) -> Float64[np.ndarray, "T 4"]:
-        rungs, values = np.cumsum([0.0, *ratios]), records.ravel().astype(np.float64)
+        rungs = np.cumsum([0.0, *ratios])
+        values = records.ravel().astype(np.float64)
         mixture = logsumexp(inverse * values[:, None] - rungs, axis=1) + np.log(len(records))
         return np.array([_reweighted(values, mixture, temperature) for temperature in temperatures])
 
     of_all, of_others = log_ratios
     others = (np.concatenate([*parts[:k], *parts[k + 1 :]]) for k in range(len(parts)))
     without = np.array(list(map(points, others, of_others)))
-    errors, joined = np.sqrt((len(parts) - 1) * without.var(axis=0)), np.concatenate(parts)
+    errors = np.sqrt((len(parts) - 1) * without.var(axis=0))
+    joined = np.concatenate(parts)
     found = points(joined, of_all)
     found[:, 2:] += log_states[0]
     errors[:, 2:] = np.hypot(errors[:, 2:], log_states[1])

@@ -87,7 +87,8 @@ class Answers:
         """Writes them atomically; InputError where that is impossible, or a label is not made of
         plain values.
         """
-        path, answers = Path(path), []
+        path = Path(path)
+        answers = []
         for one in self.answers:
             answers.append(
                 vars(one) | {"labels": [plain_label(path, label) for label in one.labels]}

@@ -73,7 +73,8 @@ class Links(NamedTuple):
 
 def links_of(graph: Graph) -> Links:
     """Returns the lists of a graph."""
-    near, entries = graph.neighbours, np.empty((graph.num_edges, 2), np.uint32)
+    near = graph.neighbours
+    entries = np.empty((graph.num_edges, 2), np.uint32)
     second = np.repeat(np.arange(graph.num_nodes), np.diff(near.starts)) > near.others
     entries[near.numbers, second.astype(np.intp)] = np.arange(2 * graph.num_edges)
     return Links(
@@ -115,7 +116,8 @@ def empty_cover(links: Links, order: Int[np.ndarray, "n"]) -> Covers:
     """Begins with no node in the cover; nodes with equal scores come in this order, a
     permutation.
     """
-    size, count = len(links.starts) - 1, len(links.entries)
+    size = len(links.starts) - 1
+    count = len(links.entries)
     padded = -(-size // _BLOCK) * _BLOCK
     return Covers(
         far=np.full(padded, _FAR, np.int32),
@@ -135,11 +137,14 @@ def _lightest(covers):
     """Returns the node of the cover that uncovers the least weight if it goes; of equal ones the
     oldest.
     """
-    scores, far, moved = covers.scores, covers.far, covers.moved
+    scores = covers.scores
+    far = covers.far
+    moved = covers.moved
     least = np.int32(2 * _FAR - 1)
     for node in range(scores.shape[0]):
         least = min(least, np.int32(scores[node] + far[node]))
-    found, oldest = -1, _NEVER
+    found = -1
+    oldest = _NEVER
     for block in range(scores.shape[0] // _BLOCK):
         equal = 0
         for node in range(block * _BLOCK, block * _BLOCK + _BLOCK):
@@ -147,7 +152,8 @@ def _lightest(covers):
         if equal:
             for node in range(block * _BLOCK, block * _BLOCK + _BLOCK):
                 if np.int32(scores[node] + far[node]) == least and moved[node] < oldest:
-                    found, oldest = node, moved[node]
+                    found = node
+                    oldest = moved[node]
     return found
 
 
@@ -156,14 +162,18 @@ def _heaviest(covers):
     """Returns the node outside the cover with the most uncovered weight; of equal ones the
     oldest.
     """
-    scores, far, moved = covers.scores, covers.far, covers.moved
+    scores = covers.scores
+    far = covers.far
+    moved = covers.moved
     most = np.int32(0)
     for node in range(moved.shape[0]):
         most = max(most, np.int32(scores[node] & -(far[node] >> 30)))
-    found, oldest = -1, _NEVER
+    found = -1
+    oldest = _NEVER
     for node in range(moved.shape[0]):
         if far[node] and scores[node] == most and moved[node] < oldest:
-            found, oldest = node, moved[node]
+            found = node
+            oldest = moved[node]
     return found
 
 
@@ -178,7 +188,8 @@ def _remove(links, covers, node):
         covers.scores[other] += covers.weights[k]
         covers.free[other] = True
         if covers.far[other]:
-            edge, place = links.edges[k], covers.state[_UNCOVERED]
+            edge = links.edges[k]
+            place = covers.state[_UNCOVERED]
             covers.uncovered[place] = edge
             covers.places[edge] = place
             covers.state[_UNCOVERED] += 1
@@ -196,7 +207,8 @@ def _add(links, covers, node):
         covers.free[other] = True
         if covers.far[other]:
             covers.state[_UNCOVERED] -= 1
-            last, place = covers.uncovered[covers.state[_UNCOVERED]], covers.places[links.edges[k]]
+            last = covers.uncovered[covers.state[_UNCOVERED]]
+            place = covers.places[links.edges[k]]
             covers.uncovered[place] = last
             covers.places[last] = place
 
@@ -237,7 +249,10 @@ def play(links, covers, draws):
     steps.
     """
     in_long_vectors()
-    state, far, scores, moved = covers.state, covers.far, covers.scores, covers.moved
+    state = covers.state
+    far = covers.far
+    scores = covers.scores
+    moved = covers.moved
     most = min(_MOST_MEAN * moved.shape[0] * links.entries.shape[0], _FAR - 1)
     if state[_STEP] == 0:
         while state[_UNCOVERED]:
@@ -253,14 +268,16 @@ def play(links, covers, draws):
                 return done
             _remove(links, covers, _lightest(covers))
         last = state[_LAST]
-        before, barred = far[last], state[_SIZE] > 1
+        before = far[last]
+        barred = state[_SIZE] > 1
         if barred:
             far[last] = _FAR
         node = _lightest(covers)
         far[last] = before
         _remove(links, covers, node)
         edge = covers.uncovered[np.int64(draws[done] * state[_UNCOVERED])]
-        second, first = links.others[links.entries[edge, 0]], links.others[links.entries[edge, 1]]
+        second = links.others[links.entries[edge, 0]]
+        first = links.others[links.entries[edge, 1]]
         chosen = first
         if not covers.free[first]:
             chosen = second
@@ -285,7 +302,8 @@ class CoverSearch(LocalSearch):
         independent set.
         """
         super().__init__(seed, walks)
-        self._covers, self._links = covers, links_of(graph)
+        self._covers = covers
+        self._links = links_of(graph)
         self.step_s = (
             _STEP_S
             + _NODE_S * graph.num_nodes
@@ -309,10 +327,12 @@ def cover_search(problem: Problem, seed: int, seconds: float, walks: int) -> Cov
 
     None if its graph has weights or no edges, or is too large for a trial of `seconds`.
     """
-    graph, cliques = problem.source, graph_kind(problem.kind).joined
+    graph = problem.source
+    cliques = graph_kind(problem.kind).joined
     if graph.node_weights is not None:
         return None
-    size, count = graph.num_nodes, graph.num_edges
+    size = graph.num_nodes
+    count = graph.num_edges
     if cliques:
         count = size * (size - 1) // 2 - count
     if count > min(_MOST_EDGES, seconds * _LISTED_A_SECOND):
@@ -335,7 +355,8 @@ def _choose(starts, others, degrees, heads, nodes, after, chosen):
     """
     number = 0
     for node in range(degrees.shape[0]):
-        nodes[number], after[number] = node, heads[degrees[node]]
+        nodes[number] = node
+        after[number] = heads[degrees[node]]
         heads[degrees[node]] = number
         number += 1
     least = 0
@@ -361,7 +382,8 @@ def _choose(starts, others, degrees, heads, nodes, after, chosen):
                     near = others[further]
                     if degrees[near] >= 0:
                         degrees[near] -= 1
-                        nodes[number], after[number] = near, heads[degrees[near]]
+                        nodes[number] = near
+                        after[number] = heads[degrees[near]]
                         heads[degrees[near]] = number
                         number += 1
                         least = min(least, degrees[near])
@@ -376,8 +398,10 @@ def greedy_state(problem: Problem[Graph]) -> Int8[np.ndarray, "1 n"] | None:
     """
     if problem.source.node_weights is not None:
         return None
-    near, size = problem.source.neighbours, problem.num_variables
-    degrees, chosen = np.diff(near.starts).astype(np.int64), np.zeros(size, np.bool_)
+    near = problem.source.neighbours
+    size = problem.num_variables
+    degrees = np.diff(near.starts).astype(np.int64)
+    chosen = np.zeros(size, np.bool_)
     heads = np.full(degrees.max(initial=0) + 1, -1)
     nodes, after = np.empty((2, size + len(near.others)), np.int64)
     _choose(near.starts, near.others, degrees, heads, nodes, after, chosen)

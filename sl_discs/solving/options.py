@@ -195,7 +195,8 @@ class SolveOptions:
 
     def choose_engine(self, num_sites: int = 0) -> tuple[Engine, str]:
         """Returns the engine for the sampler on a problem of this size, and why it was chosen."""
-        sampler, chains = self.method().sampler, self.num_chains
+        sampler = self.method().sampler
+        chains = self.num_chains
         return choose_engine(self.engine, sampler, num_sites=num_sites, num_chains=chains)
 
     def for_size(self, num_sites: int, on_host: bool) -> SolveOptions:

@@ -89,7 +89,8 @@ class Presolved:
 
     def summary(self) -> str:
         """Tells how many variables are left, and which rules removed the others."""
-        size, left = self.original.num_variables, len(self.kept)
+        size = self.original.num_variables
+        left = len(self.kept)
         rules = ", ".join(f"{rule} {count:,}" for rule, count in self.removed.items())
         return f"{left:,} of {size:,} variables left" + (f": {rules}" if rules else "")
 

@@ -50,7 +50,9 @@ class Prover(abc.ABC):
         self.bound: Fraction | float | None = None
         self.states: Int8[np.ndarray, "K N"] = presolved.found[:0]
         self.expected: float | None = None
-        self._parts, self._work, self._next = self._run(), 0.0, 0.0
+        self._parts = self._run()
+        self._work = 0.0
+        self._next = 0.0
 
     @abc.abstractmethod
     def _run(self) -> Iterator[float]:
@@ -139,9 +141,12 @@ class Proofs:
 
     def __init__(self, presolved: Presolved, provers: Sequence[Factory] = ()):
         """Bounds the problem by its kind; the provers begin with `advance`."""
-        problem, reduced = presolved.original, presolved.left
-        self._problem, self._sign = problem, 1 if problem.maximise else -1
-        self.states, self.best = presolved.found[:0], -self._sign * np.inf
+        problem = presolved.original
+        reduced = presolved.left
+        self._problem = problem
+        self._sign = 1 if problem.maximise else -1
+        self.states = presolved.found[:0]
+        self.best = -self._sign * np.inf
         self._incumbent: Evaluated | None = None
         # Bounds, each tighter than the one before, with what they are from; and what had one that
         # an answer passes.
@@ -216,7 +221,8 @@ class Proofs:
         while work > 0 and not self.over and not is_over():
             prover = self._waiting.popleft()
             turn = min(work, TURN)
-            work, later = work - turn, later - turn
+            work -= turn
+            later -= turn
             try:
                 more = prover.advance(turn, self.best)
             except OSError as error:

@@ -86,7 +86,8 @@ def _check_values(fields: Mapping[str, Any]) -> None:
     """Checks what types and shapes of arrays do not say; ValueError if something contradicts
     something else.
     """
-    labels, timing = fields["labels"], fields["timing"]
+    labels = fields["labels"]
+    timing = fields["timing"]
     chains, size = fields["states"].shape
     if chains < 1:
         raise ValueError("no chains")
@@ -366,7 +367,8 @@ class Result:
                     if chosen
                     else ("one side", "the other side")
                 )
-                answer, inside = self.states[self.best_chain] > 0, self.kind == "maxclique"
+                answer = self.states[self.best_chain] > 0
+                inside = self.kind == "maxclique"
                 paint_graph(axes, self.edges, answer, self.labels, names, inside=inside)
                 return
             axes.text(
@@ -447,7 +449,8 @@ class Result:
         """
         try:
             arrays, text = read_document(Path(path), _FORMAT)
-            labels, states = text.pop("labels"), arrays["states"]
+            labels = text.pop("labels")
+            states = arrays["states"]
             fields = text | {
                 "labels": range(states.shape[-1])
                 if labels is None
@@ -495,7 +498,8 @@ class Collector:
     """
 
     def __init__(self, presolved: Presolved):
-        self._problem, self._presolved = presolved.original, presolved
+        self._problem = presolved.original
+        self._presolved = presolved
         self._sign = 1.0 if self._problem.maximise else -1.0
         self.constant = self._sign * presolved.constant
         # Of states that count as visited, and of the chains in all rounds: None until there are
@@ -553,18 +557,19 @@ class Collector:
         `constant` is the part of the reduced problem's value that the chains' model omits, and
         `complete` is whether the round was not cut short.
         """
-        size, constant = len(self._presolved.kept), constant + self.constant
-        values, states = outcome.best[0][0] + constant, outcome.best[1][0][:, :size]
+        size = len(self._presolved.kept)
+        constant += self.constant
+        values = outcome.best[0][0] + constant
+        states = outcome.best[1][0][:, :size]
         if self._chains is not None:
             before, earlier = self._chains
             better = values > before
-            values, states = (
-                np.where(better, values, before),
-                np.where(better[:, None], states, earlier),
-            )
+            values = np.where(better, values, before)
+            states = np.where(better[:, None], states, earlier)
         self._chains = values, states
         if self._final is None or complete:
-            self._final, self._final_is = outcome.final[0][:, :size], outcome.final_is
+            self._final = outcome.final[0][:, :size]
+            self._final_is = outcome.final_is
         trace = outcome.trace
         self._traces.append(trace)
         number = every * np.arange(1, len(trace.value) + 1)
@@ -604,10 +609,14 @@ class Collector:
         chains' best states are evaluated once, here: for a dense problem this takes longer than a
         round.
         """
-        begin, problem, presolved = time.perf_counter(), self._problem, self._presolved
+        begin = time.perf_counter()
+        problem = self._problem
+        presolved = self._presolved
         if problem.left_out:
-            bound, how["bound_by"] = None, f"of the file, {problem.left_out}"
-        found, final = self._begun, self._final
+            bound = None
+            how["bound_by"] = f"of the file, {problem.left_out}"
+        found = self._begun
+        final = self._final
         if self._chains is not None:
             found = self._better(problem.evaluate(presolved.lift(self._chains[1])), found)
         assert found is not None

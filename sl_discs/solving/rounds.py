@@ -83,7 +83,8 @@ def check_fit(
     """Raises an InputError if the memory of chains is not there; without a shape, couplings do not
     count yet.
     """
-    size, terms = problem.num_variables, problem.num_terms
+    size = problem.num_variables
+    terms = problem.num_terms
     shape = shape or Shape(padded_size(size), 1, options.num_chains, 0, Layout(1, 1))
     logged = min(steps, 100)
     need = terms * _TERM_BYTES + program_bytes(steps, not options.tries_one_site)
@@ -106,7 +107,8 @@ class Clock:
 
     def __init__(self, limit: float | None = None):
         self._limit = math.inf if limit is None else limit
-        self._compiled, self._begin = compile_seconds(), time.perf_counter()
+        self._compiled = compile_seconds()
+        self._begin = time.perf_counter()
 
     def left(self) -> float:
         """Returns the seconds that are left of the time limit."""
@@ -168,7 +170,8 @@ class LocalSearch(Rival, abc.ABC):
 
     def play(self, steps: int) -> bool:
         """Makes `steps` steps of each walk; returns whether more is to do."""
-        draws, ended = [one.random(steps) for one in self._draws], []
+        draws = [one.random(steps) for one in self._draws]
+        ended = []
 
         def advance(place: int) -> None:
             ended.append(self.walk(place, draws[place]) < steps)
@@ -206,7 +209,9 @@ class Annealer(Rival):
 
     def __init__(self, problem: Problem, options: SolveOptions):
         self._terms = annealed_terms(problem.name, problem.terms(), options.annealing)
-        self.problem, self.options, self.constant = problem, options, self._terms.constant
+        self.problem = problem
+        self.options = options
+        self.constant = self._terms.constant
         self._annealing = complete_annealing(options.annealing, self._terms)
         self.engine, self.note = options.choose_engine(problem.num_variables)
         self.first, self.unit = options.first_round(problem.num_variables, self.engine.on_host)
@@ -217,7 +222,8 @@ class Annealer(Rival):
         Where a step tries one site, the temperature changes once in a sweep, but at least a hundred
         times; annealings inside levels may be shorter than that.
         """
-        options, annealing = self.options, self._annealing
+        options = self.options
+        annealing = self._annealing
         over_run = options.fields.get("anneal", Localization.anneal) == "run"
         if "anneal_every" not in options.annealing and options.tries_one_site and over_run:
             same = max(1, min(self.problem.num_variables, steps // 100))
@@ -259,7 +265,8 @@ class Annealer(Rival):
         """The chains, whose arrays are built on first use; InputError where they do not fit into
         memory.
         """
-        terms, options = self._terms, self.options
+        terms = self._terms
+        options = self.options
         sampler = options.method(self.first, fit=options.fills_time).sampler
         shape = shape_of_one(
             terms, options.num_chains, *devices_for(self.engine, sampler, self.settings(self.first))
@@ -312,22 +319,27 @@ class Watcher:
 
     def __init__(self, presolved: Presolved, options: SolveOptions, proofs: Proofs, clock: Clock):
         self.reason = ""
-        self._presolved, self._options, self._clock = presolved, options, clock
+        self._presolved = presolved
+        self._options = options
+        self._clock = clock
         self._units = units(presolved.original)
-        self._sign, self.constant = 1.0 if presolved.original.maximise else -1.0, 0.0
+        self._sign = 1.0 if presolved.original.maximise else -1.0
+        self.constant = 0.0
         self._proofs = proofs if options.ends_at_proof else None
         self._best = -self._sign * np.inf
         self._before = self._done = 0
         self._highest = -np.inf
         self._seen = -np.inf  # the highest value of a chain, with the constant
         # When provers may begin to have turns, and the seconds that they had.
-        self._begun_at, self._spent_s = clock(), 0.0
+        self._begun_at = clock()
+        self._spent_s = 0.0
 
     def _lacking(self) -> float:
         """Returns the seconds that provers lack of their part so far; 0 if they have none, or are
         over.
         """
-        limit, passed = self._options.time_limit, self._clock() - self._begun_at
+        limit = self._options.time_limit
+        passed = self._clock() - self._begun_at
         if self._proofs is None or limit is None or self._proofs.over or passed < BOUNDS * limit:
             return 0.0
         return max(BOUNDS * limit, PROOFS * passed * self._proofs.hopeful) - self._spent_s
@@ -339,7 +351,9 @@ class Watcher:
 
     def next_round(self) -> int:
         """Ends a round; the number of its steps that were run."""
-        done, self._done, self._highest = self._done, 0, -np.inf
+        done = self._done
+        self._done = 0
+        self._highest = -np.inf
         self._before += done
         return done
 
@@ -359,7 +373,8 @@ class Watcher:
 
     def __call__(self, done: int, best: Best) -> bool:
         """Watches `anneal`; values are recomputed exactly where they are used."""
-        self._done, options = done, self._options
+        self._done = done
+        options = self._options
         values = np.asarray(best.value)[0, : options.num_chains]
         place = int(np.argmax(values))
         self._seen = max(self._seen, float(values[place]) + self.constant)
@@ -369,7 +384,8 @@ class Watcher:
             self._highest = values[place]
             self.reached(self.exactly(np.asarray(best.x[0, place])[None]))
         if self._proofs is not None and due and not self.reason:
-            begin, over = self._clock(), functools.partial(is_over, options, self._clock)
+            begin = self._clock()
+            over = functools.partial(is_over, options, self._clock)
             self._proofs.advance(lacking, PROOFS * max(self._clock.left(), 0.0), over)
             # Work that they save for a long computation is spent, too.
             self._spent_s += max(lacking, self._clock() - begin)
@@ -388,7 +404,8 @@ class Watcher:
         """Returns the best value so far, less its penalty, the bound, and the seconds that are
         left.
         """
-        best, value = max(self._seen, self._sign * self._best), self._units.value
+        best = max(self._seen, self._sign * self._best)
+        value = self._units.value
         parts = [f"best {value(self._sign * best):.6g}"] if math.isfinite(best) else []
         if self._proofs is not None and self._proofs.bound is not None:
             parts.append(f"bound {value(float(self._proofs.bound)):.6g}")
@@ -431,8 +448,12 @@ class Rounds:
         states: Int8[np.ndarray, "R N"] | None = None,
     ):
         """Begins; chains begin in `states` in turn, or at random."""
-        self._presolved, self._options, self._clock = presolved, options, clock
-        self._problem, self._number, self._states = presolved.original, 0, states
+        self._presolved = presolved
+        self._options = options
+        self._clock = clock
+        self._problem = presolved.original
+        self._number = 0
+        self._states = states
         self.collector = Collector(presolved)
         self.watcher = Watcher(presolved, options, proofs, clock)
         self.bar: Advance = lambda name, done, words="": None
@@ -457,7 +478,8 @@ class Rounds:
         rivals: list[Rival] = [annealer]
         if search is not None:
             rivals.append(search)
-        compared, left = len(rivals) > 1, self._clock.left()
+        compared = len(rivals) > 1
+        left = self._clock.left()
         # Alone, annealing has a first answer, also for provers.
         for one in rivals:
             if not self.watcher.reason:
@@ -485,7 +507,8 @@ class Rounds:
         assert isinstance(rival, Annealer)
         longest = 0
         while length := rival.next_length(left(), longest):
-            states, longest = self.play(rival, length, left), max(longest, length)
+            states = self.play(rival, length, left)
+            longest = max(longest, length)
             if compared:
                 self._compare(rival, states)
             if self.watcher.reason:
@@ -496,10 +519,12 @@ class Rounds:
         rival.best = max(rival.best, float((values if self._problem.maximise else -values).max()))
 
     def _search(self, search: LocalSearch, left: Callable[[], float]) -> None:
-        more, states = True, np.empty((0, 0), np.int8)
+        more = True
+        states = np.empty((0, 0), np.int8)
         while more and (seconds := left()) > 0:
             more = search.advance(min(seconds, _CALL_S))
-            before, states = states, search.state[None]
+            before = states
+            states = search.state[None]
             if not np.array_equal(states, before):
                 self._compare(search, states)
                 self.visit(self._presolved.lift(states))
@@ -517,7 +542,8 @@ class Rounds:
 
         Returns the best state that each chain visited.
         """
-        options, engine = annealer.options, annealer.engine
+        options = annealer.options
+        engine = annealer.engine
         method = options.method(length, fit=options.fills_time)
         # A hundredth of the steps, but no more than the steps of a call, which cannot be
         # interrupted.

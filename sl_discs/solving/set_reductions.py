@@ -43,11 +43,14 @@ CLIQUE, FUNNEL, UNCONFINED, CORE = "clique", "funnel", "unconfined", "core"
 _LARGEST_S = 16
 # Seconds for each edge to lay the graph out, neighbours that are looked at in a second, and the
 # most.
-_EDGE_S, _LOOKS_A_SECOND, _MOST_LOOKS = 4e-7, 2e6, 4 * 10**6
+_EDGE_S = 4e-7
+_LOOKS_A_SECOND = 2e6
+_MOST_LOOKS = 4 * 10**6
 
 
 def _neighbour_sets(graph: Graph) -> list[set[int]]:
-    others, ends = graph.neighbours.others.tolist(), graph.neighbours.starts.tolist()
+    others = graph.neighbours.others.tolist()
+    ends = graph.neighbours.starts.tolist()
     return [set(others[begin:end]) for begin, end in itertools.pairwise(ends)]
 
 
@@ -64,7 +67,8 @@ class _Rules:
         self.funnels: list[tuple[int, int, list[int]]] = []
         self.removed: collections.Counter[str] = collections.Counter()
         # Nodes to try, in order and each once.
-        self._queue, self._confined = dict.fromkeys(range(size)), dict.fromkeys(range(size))
+        self._queue = dict.fromkeys(range(size))
+        self._confined = dict.fromkeys(range(size))
         self._looks = 0
 
     def apply(self, most_looks: float, end: float) -> None:
@@ -73,7 +77,8 @@ class _Rules:
         Tests for unconfined nodes come last, since what the other rules find is cheap and makes
         them fewer.
         """
-        queue, confined = self._queue, self._confined
+        queue = self._queue
+        confined = self._confined
         while (queue or confined) and self._looks < most_looks and time.perf_counter() < end:
             if queue:
                 node, _ = queue.popitem()
@@ -88,7 +93,8 @@ class _Rules:
         for other in self.near[node]:
             self.near[other].discard(node)
         self._push(self.near[node])
-        self.near[node], self.left[node] = set(), False
+        self.near[node] = set()
+        self.left[node] = False
         self.removed[rule] += 1
 
     def _push(self, nodes: set[int]) -> None:
@@ -106,7 +112,8 @@ class _Rules:
             for other in [*near[node], node]:
                 self._remove(other, CLIQUE)
         elif odd >= 0:
-            of_node, of_odd = near[node] - near[odd] - {odd}, near[odd] - near[node] - {node}
+            of_node = near[node] - near[odd] - {odd}
+            of_odd = near[odd] - near[node] - {node}
             self._looks += len(of_node) * len(of_odd)
             new = sum(len(of_odd - near[other]) for other in of_node)
             if new > len(near[node]) + len(near[odd]) - 1:
@@ -123,7 +130,11 @@ class _Rules:
         """Returns -1 where all neighbours are joined to each other, the one but for which they are,
         or -2.
         """
-        others, odd, most, second, total = self.near[node], -1, 0, 0, 0
+        others = self.near[node]
+        odd = -1
+        most = 0
+        second = 0
+        total = 0
         for other in others:
             misses = len(others) - 1 - len(others & self.near[other])
             self._looks += len(others)
@@ -136,7 +147,8 @@ class _Rules:
         return -1 if most == 0 else odd if total == 2 * most else -2
 
     def _is_unconfined(self, node: int) -> bool:
-        near, chosen = self.near, {node}
+        near = self.near
+        chosen = {node}
         around = near[node] | chosen
         counts = collections.Counter(near[node])
         while len(chosen) <= _LARGEST_S:
@@ -165,7 +177,8 @@ class _Rules:
         sets[self.taken] = 1
         for node, other, decide in reversed(self.funnels):
             meets = sets[decide].any(axis=0)
-            sets[node], sets[other] = ~meets, meets
+            sets[node] = ~meets
+            sets[other] = meets
 
 
 def reduce_sets(problem: Problem[Graph], seconds: float) -> Presolved:
@@ -174,8 +187,10 @@ def reduce_sets(problem: Problem[Graph], seconds: float) -> Presolved:
 
     No rule is for weights of nodes, with which `proofs.integer` proves what rules could remove.
     """
-    graph, cover = problem.source, not problem.maximise
-    size, seconds_left = graph.num_nodes, seconds - graph.num_edges * _EDGE_S
+    graph = problem.source
+    cover = not problem.maximise
+    size = graph.num_nodes
+    seconds_left = seconds - graph.num_edges * _EDGE_S
     if graph.node_weights is not None or seconds_left <= 0:
         return unreduced(problem)
     rules = _Rules(graph)
@@ -232,8 +247,10 @@ def core(near: Neighbours, weights: Float64[np.ndarray, "N"], size: float) -> Bo
     removed in turn.
     """
     around = near.matrix(np.ones(len(near.ends), np.int8)) @ weights
-    masses, heavy = (weights + around).tolist(), weights.tolist()
-    others, ends = near.others.tolist(), near.starts.tolist()
+    masses = (weights + around).tolist()
+    heavy = weights.tolist()
+    others = near.others.tolist()
+    ends = near.starts.tolist()
     queue = [node for node, mass in enumerate(masses) if mass <= size]
     while queue:
         node = queue.pop()
@@ -249,13 +266,15 @@ def reduce_maxclique(problem: Problem[Graph], seconds: float) -> Presolved:
     """Reduces a problem `maxclique` to its core; graphs for which that takes more than `seconds`
     are left as is.
     """
-    graph, size = problem.source, problem.num_variables
+    graph = problem.source
+    size = problem.num_variables
     if graph.num_edges * _CORE_EDGE_S > seconds:
         return unreduced(problem)
     weights = np.ones(size) if graph.node_weights is None else graph.node_weights
     clique = _grown_clique(graph.neighbours, weights)
     inside = core(graph.neighbours, weights, exact_sum(weights[clique]))
-    kept, found = np.flatnonzero(inside), np.zeros((1, size), np.int8)
+    kept = np.flatnonzero(inside)
+    found = np.zeros((1, size), np.int8)
     found[0, clique] = 1
     whole = dataclasses.replace(unreduced(problem), found=found)
     if len(kept) == size:
@@ -283,7 +302,8 @@ def _grown_clique(neighbours: Neighbours, weights: Float64[np.ndarray, "N"]) -> 
     ranks = (np.diff(neighbours.starts) + 1) * weights
     best: list[int] = []
     for start in np.argsort(-ranks, kind="stable")[:_STARTS]:
-        clique, candidates = [start], near[start]
+        clique = [start]
+        candidates = near[start]
         while len(candidates):
             node = candidates[np.argmax(ranks[candidates])]
             clique.append(node)

@@ -150,10 +150,8 @@ def annealed(problem: Problem, options: SolveOptions) -> Result:
     InputError where the problem's coefficients are out of range, or it does not fit into memory.
     """
     check_threads()
-    clock, limit = (
-        Clock(options.time_limit),
-        math.inf if options.time_limit is None else options.time_limit,
-    )
+    clock = Clock(options.time_limit)
+    limit = math.inf if options.time_limit is None else options.time_limit
     problem = normal_form(problem)
     options = dataclasses.replace(
         options, annealing=times(options.annealing, 1 / units(problem).unit)
@@ -245,7 +243,8 @@ def _searched(
     Where the problem is too large for the time limit, which the user knows, there is one short
     annealing.
     """
-    limit, annealer = options.time_limit, Annealer(presolved.left, options)
+    limit = options.time_limit
+    annealer = Annealer(presolved.left, options)
     search = None
     if options.fills_time and not too_large:
         search = local_search(presolved.left, options)

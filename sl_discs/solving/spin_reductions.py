@@ -48,11 +48,13 @@ class _Spins:
     """
 
     def __init__(self, problem: Problem):
-        self._problem, self._kind = problem, KINDS[problem.kind]
+        self._problem = problem
+        self._kind = KINDS[problem.kind]
         assert self._kind.to_spins is not None
         self.form = self._kind.to_spins(problem.source)
         self._size = size = self.form.num_spins
-        self._left, self._removed = np.ones(size, bool), collections.Counter[str]()
+        self._left = np.ones(size, bool)
+        self._removed = collections.Counter[str]()
         # The values of spins that are fixed, and of the one that is always 1.
         self._values = np.ones(size + 1, np.int8)
         # Of each other spin that was removed: those that decide it, with their couplings.
@@ -68,7 +70,9 @@ class _Spins:
         Source: Boros, Hammer, Tavares, "Preprocessing of unconstrained quadratic binary
           optimization", 2006.
         """
-        fields, pairs, couplings = self.form.fields, self.form.pairs, self.form.couplings
+        fields = self.form.fields
+        pairs = self.form.pairs
+        couplings = self.form.couplings
         if not fields.any() or len(pairs) > _MOST_IN_ROOF_DUALITY:
             return
         try:
@@ -85,7 +89,8 @@ class _Spins:
         _, fixed = roof_duality(model, strict=True)
         if not fixed:
             return
-        spins, full = np.array(list(fixed), np.int64), np.zeros(self._size, np.int8)
+        spins = np.array(list(fixed), np.int64)
+        full = np.zeros(self._size, np.int8)
         self._values[spins] = full[spins] = list(fixed.values())
         self._left[spins], self._removed[ROOF] = False, len(spins)
         products = full[pairs[:, 0]] * full[pairs[:, 1]]
@@ -99,10 +104,13 @@ class _Spins:
 
     def _candidates(self) -> Int[np.ndarray, "C"]:
         """Returns the spins to which a rule applies."""
-        fields, pairs, couplings = self.form.fields, self.form.pairs, self.form.couplings
+        fields = self.form.fields
+        pairs = self.form.pairs
+        couplings = self.form.couplings
         sizes = np.abs(fields)
         degrees = (sizes > 0) + np.bincount(pairs.ravel(), minlength=self._size)
-        total, largest = sizes.copy(), sizes.copy()
+        total = sizes.copy()
+        largest = sizes.copy()
         for ends in pairs.T:
             np.add.at(total, ends, np.abs(couplings))
             np.maximum.at(largest, ends, np.abs(couplings))
@@ -112,12 +120,10 @@ class _Spins:
         """Applies the rules until none applies; large problems to which some apply are left as they
         are.
         """
-        fields, pairs, couplings, size = (
-            self.form.fields,
-            self.form.pairs,
-            self.form.couplings,
-            self._size,
-        )
+        fields = self.form.fields
+        pairs = self.form.pairs
+        couplings = self.form.couplings
+        size = self._size
         queue = dict.fromkeys(self._candidates().tolist())  # in order, and each once
         if not queue:
             return
@@ -132,7 +138,8 @@ class _Spins:
             self._near[a][b] = self._near[b][a] = coupling
         for a in np.flatnonzero(fields).tolist():
             self._near[a][size] = self._near[size][a] = float(fields[a])
-        looks, most_looks = 0, min(_MOST_LOOKS, seconds / _LOOK_S)
+        looks = 0
+        most_looks = min(_MOST_LOOKS, seconds / _LOOK_S)
         while queue and looks < most_looks and time.perf_counter() < end:
             spin = next(iter(queue))
             del queue[spin]
@@ -166,7 +173,8 @@ class _Spins:
 
     def _remove(self, spin: int, rule: str) -> dict[int, float]:
         """Takes a spin out, and returns its couplings."""
-        couplings, self._near[spin] = self._near[spin], {}
+        couplings = self._near[spin]
+        self._near[spin] = {}
         for other in couplings:
             del self._near[other][spin]
         self._left[spin] = False
@@ -195,14 +203,13 @@ class _Spins:
     def _replace_star(self, spin: int) -> None:
         couplings = self._remove(spin, STAR)
         self._decided.append((spin, list(couplings), list(couplings.values())))
-        (a, b, c), (ka, kb, kc) = couplings, couplings.values()
+        (a, b, c) = couplings
+        (ka, kb, kc) = couplings.values()
         # What the best spin gives where the three agree, and where one of them differs.
-        agree, of_a, of_b, of_c = (
-            abs(ka + kb + kc),
-            abs(kb + kc - ka),
-            abs(ka + kc - kb),
-            abs(ka + kb - kc),
-        )
+        agree = abs(ka + kb + kc)
+        of_a = abs(kb + kc - ka)
+        of_b = abs(ka + kc - kb)
+        of_c = abs(ka + kb - kc)
         self._constant += (agree + of_a + of_b + of_c) / 4
         self._couple(b, c, (agree + of_a - of_b - of_c) / 4)
         self._couple(a, c, (agree + of_b - of_a - of_c) / 4)
@@ -210,15 +217,14 @@ class _Spins:
 
     def presolved(self) -> Presolved:
         """Returns what is left of the problem."""
-        problem, kept, values, decided = (
-            self._problem,
-            np.flatnonzero(self._left),
-            self._values,
-            self._decided,
-        )
+        problem = self._problem
+        kept = np.flatnonzero(self._left)
+        values = self._values
+        decided = self._decided
         if len(kept) == self._size:
             return unreduced(problem)
-        left, constant = None, self.form.constant if problem.maximise else -self.form.constant
+        left = None
+        constant = self.form.constant if problem.maximise else -self.form.constant
         if len(kept):
             place = (np.cumsum(self._left) - 1).astype(np.int32)
             form = dataclasses.replace(

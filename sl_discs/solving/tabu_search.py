@@ -67,7 +67,11 @@ def walk(starts, others, couplings, one, draws):
     `couplings`.
     """
     in_long_vectors()
-    x, gains, rests, values, state = one.x, one.gains, one.rests, one.values, one.state
+    x = one.x
+    gains = one.gains
+    rests = one.rests
+    values = one.values
+    state = one.state
     size = x.shape[0]
     for draw in draws:
         state[_STEP] += 1
@@ -75,12 +79,15 @@ def walk(starts, others, couplings, one, draws):
         if state[_KICKS] > 0:
             state[_KICKS] -= 1
             if state[_KICKS] == 0:
-                values[_TOP], state[_IMPROVED] = -np.inf, state[_STEP]
+                values[_TOP] = -np.inf
+                state[_IMPROVED] = state[_STEP]
         else:
-            most, wanted = -np.inf, values[_TOP] - values[_VALUE]
+            most = -np.inf
+            wanted = values[_TOP] - values[_VALUE]
             for i in range(size):
                 if gains[i] > most and (rests[i] < state[_STEP] or gains[i] > wanted):
-                    most, chosen = gains[i], i
+                    most = gains[i]
+                    chosen = i
         values[_VALUE] += gains[chosen]
         change = 1 - 2 * x[chosen]
         x[chosen] += change
@@ -92,7 +99,8 @@ def walk(starts, others, couplings, one, draws):
             state[_STEP] + _REST + np.int64(_REST_PART * size + _MORE_REST * ((draw * size) % 1.0))
         )
         if values[_VALUE] > values[_TOP]:
-            values[_TOP], state[_IMPROVED] = values[_VALUE], state[_STEP]
+            values[_TOP] = values[_VALUE]
+            state[_IMPROVED] = state[_STEP]
             if values[_VALUE] > values[_BEST]:
                 values[_BEST] = values[_VALUE]
                 for i in range(size):
@@ -111,7 +119,8 @@ class TabuSearch(LocalSearch):
         terms = problem.terms().listed()
         size = terms.num_sites
         upper = sparse.csr_array((terms.scale * terms.weights, tuple(terms.edges.T)), (size, size))
-        self._rows, self._walks = (upper + upper.T).tocsr(), list[Walk]()
+        self._rows = (upper + upper.T).tocsr()
+        self._walks = list[Walk]()
         self.step_s = _STEP_S + _SITE_S * size + _NEIGHBOUR_S * self._rows.nnz / size
         for draws in self._draws:
             x = draws.integers(0, 2, size, np.int8)

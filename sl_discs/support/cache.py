@@ -40,7 +40,8 @@ def cache_folder(folder: str | os.PathLike | None = None, part: str = "") -> Pat
                     0, "other users can write there (chmod go-w), or it is theirs"
                 )
     except RuntimeError:
-        chosen, reason = Path("~"), "there is no home folder"
+        chosen = Path("~")
+        reason = "there is no home folder"
     except OSError as error:
         reason = error.strerror
     else:
@@ -88,7 +89,8 @@ def read_checked(path: Path) -> bytes | None:
     """Returns the content of a file of `checked`; None if there is none, or it is damaged."""
     try:
         with open_regular(path) as file:
-            checksum, content = file.read(hashlib.sha256().digest_size), file.read()
+            checksum = file.read(hashlib.sha256().digest_size)
+            content = file.read()
     except (InputError, OSError):
         return None
     return content if hashlib.sha256(content).digest() == checksum else None

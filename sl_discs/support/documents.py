@@ -184,7 +184,8 @@ def check_fields(kind: type, fields: Mapping[str, Any]) -> None:
 
 
 def _fits(value: Any, hint: Any) -> bool:
-    origin, inner = typing.get_origin(hint), typing.get_args(hint)
+    origin = typing.get_origin(hint)
+    inner = typing.get_args(hint)
     if hint is Any:
         return True
     if origin in (typing.Union, types.UnionType):

@@ -22,7 +22,8 @@ def differences(ours: dict[str, Any], theirs: dict[str, Any], prefix: str = "") 
     """Returns what differs between two identities, in words; `theirs` is the one that was found."""
     words = []
     for name in sorted(ours.keys() | theirs.keys()):
-        mine, other = ours.get(name), theirs.get(name)
+        mine = ours.get(name)
+        other = theirs.get(name)
         if isinstance(mine, dict) and isinstance(other, dict):
             words += differences(mine, other, f"{prefix}{name}.")
         elif mine != other:

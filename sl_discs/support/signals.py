@@ -46,7 +46,8 @@ def notice_of_end(*more: int, said: str = "", raises: bool = False) -> Iterator[
 
     def receive(number, frame):
         del frame
-        notice.given, notice.signal = True, number
+        notice.given = True
+        notice.signal = number
         signal.signal(
             number, leave if raises and before[number] is signal.SIG_DFL else before[number]
         )

@@ -232,12 +232,14 @@ def _check_kernel(sampler: Sampler, case: Case, starts: Int8[np.ndarray, "B N"])
     """Checks that a `Sampler` can be a static argument, and that its kernel returns what the next
     step takes.
     """
-    who, root = type(sampler).__name__, jnp.zeros(2, jnp.uint32)
+    who = type(sampler).__name__
+    root = jnp.zeros(2, jnp.uint32)
     if dataclasses.is_dataclass(sampler) and not sampler.__dataclass_params__.frozen:  # type: ignore[attr-defined]
         raise ConformanceError(
             f"{who} is not frozen; decorate it with @dataclasses.dataclass(frozen=True)"
         )
-    x, target = jnp.asarray(starts, jnp.int8), case.target.masked(jnp.asarray(case.mask))
+    x = jnp.asarray(starts, jnp.int8)
+    target = case.target.masked(jnp.asarray(case.mask))
     states = sampler.make_init_state(
         jax.random.key(0), len(x), target.sites.shape(target.num_sites)
     )
@@ -267,7 +269,8 @@ def _simulate(sampler, case: Case, starts, steps: int, seed: int, warm_up: int):
     """States [3, M, B, N] before, after one step and after all steps of M independent batches of B
     chains.
     """
-    target, x = case.target, jnp.asarray(case.start, jnp.int8)
+    target = case.target
+    x = jnp.asarray(case.start, jnp.int8)
     if target.tilt is None:  # so that all targets of a model share one program
         target = target.tilted(jnp.zeros_like(target.sites.spins(x), jnp.float32))
     dtype = jnp.int8 if isinstance(sampler, Sampler) else jnp.int32
@@ -288,11 +291,9 @@ def _played(sampler, keys, starts, target, mask, warm_up, steps):
     """Returns the states after one step, after all, and whether the fields are those of the
     states.
     """
-    own, target, number = (
-        isinstance(sampler, Sampler),
-        target.masked(mask),
-        jnp.arange(starts.shape[1]),
-    )
+    own = isinstance(sampler, Sampler)
+    target = target.masked(mask)
+    number = jnp.arange(starts.shape[1])
 
     def moved(key, x, field, state):
         """Returns the next states, fields and samplers' states of a batch; fields are those of a
@@ -382,7 +383,8 @@ def check_case(
     Raises:
       ConformanceError: the sampler is incorrect.
     """
-    law, rng = enumerate_law(case.target, case.start), np.random.default_rng(seed)
+    law = enumerate_law(case.target, case.start)
+    rng = np.random.default_rng(seed)
     starts = law.sample(rng, batches * chains)
     if isinstance(sampler, Sampler):
         _check_kernel(sampler, case, starts[:2])
@@ -417,7 +419,8 @@ def _check_detailed_balance(
         (law.numbers(before) * size + law.numbers(after)).ravel(), minlength=size * size
     )
     pairs = pairs.reshape(size, size)
-    forth, back = pairs[np.triu_indices(size, 1)], pairs.T[np.triu_indices(size, 1)]
+    forth = pairs[np.triu_indices(size, 1)]
+    back = pairs.T[np.triu_indices(size, 1)]
     often = forth + back >= 10
     statistic = float(((forth - back)[often] ** 2 / (forth + back)[often]).sum())
     p_value = float(stats.chi2.sf(statistic, max(int(often.sum()), 1)))

@@ -133,7 +133,8 @@ def exchange(
 
     Partners are coupled sites with different values. Either of the two may be drawn first.
     """
-    sites, states = np.flatnonzero(mask), all_states(len(mask))
+    sites = np.flatnonzero(mask)
+    states = all_states(len(mask))
 
     def number(x, i):
         return sum(coupled[i, j] and states[x, j] != states[x, i] for j in sites)
@@ -283,9 +284,11 @@ def kernel_of(
       done: number of earlier steps, which determines the next site of a sequential scan.
     """
     if type(sampler) in (Gibbs, Metropolis):
-        sites, test = np.flatnonzero(mask), metropolis_test
+        sites = np.flatnonzero(mask)
+        test = metropolis_test
         if sampler.scan == SEQUENTIAL:
-            sites, test = sites[[done % len(sites)]], metropolis_test_with_ties
+            sites = sites[[done % len(sites)]]
+            test = metropolis_test_with_ties
         return single_site(log_density, sites, barker_test if type(sampler) is Gibbs else test)
     if type(sampler) is Exchange:
         coupled = ~np.eye(len(mask), dtype=bool) if coupled is None else coupled
@@ -293,10 +296,8 @@ def kernel_of(
     proposed = log_density if proposed is None else proposed
     balancing = sampler.balancing_fn_type
     if type(sampler) in (DMALA, DLMC):
-        weights, test = (
-            balanced_weights(proposed, mask, balancing),
-            metropolis_test if sampler.adjusted else no_test,
-        )
+        weights = balanced_weights(proposed, mask, balancing)
+        test = metropolis_test if sampler.adjusted else no_test
         fixed = sampler.step_size if sampler.scaling == "fixed" else None
         odds = langevin_odds(weights, fixed, sampler.expected_flips if scale is None else scale)
         chances = dmala(odds) if type(sampler) is DMALA else dlmc(odds, proposed, sampler.solver)
@@ -329,7 +330,8 @@ def kernel_of_steps(
     """Returns several steps as one kernel, with their mean acceptance; arguments as of
     `kernel_of`.
     """
-    transitions, acceptance = np.eye(len(log_density)), np.zeros(len(log_density))
+    transitions = np.eye(len(log_density))
+    acceptance = np.zeros(len(log_density))
     for k in range(done, done + number):
         step = kernel_of(sampler, log_density, mask, done=k, **options)
         acceptance += transitions @ step.acceptance / number

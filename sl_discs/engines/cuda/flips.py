@@ -111,7 +111,7 @@ def make_langevin_step(warp: Warp, kind: KernelKind):
     exp2 = warp.exp2
     log2 = warp.log2
     sites = kind.sites
-    (normalized, adjusted) = kind.options
+    normalized, adjusted = kind.options
     chain = make_chain(warp, kind)
     sums = make_running_sums(warp, kind)
     uniform = make_random(warp).uniform

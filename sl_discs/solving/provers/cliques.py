@@ -120,8 +120,12 @@ class Tree(NamedTuple):
 @called
 def _cover(tree, depth):
     """Lists the candidates that must be tried, with their bounds; returns how many there are."""
-    left, fitting, rest, members = tree.sets[0], tree.sets[1], tree.rest, tree.members
-    words, most = left.shape[0], tree.best[0] - tree.totals[depth]
+    left = tree.sets[0]
+    fitting = tree.sets[1]
+    rest = tree.rest
+    members = tree.members
+    words = left.shape[0]
+    most = tree.best[0] - tree.totals[depth]
     for k in range(words):
         word = left[k] = tree.candidates[depth, k]
         while word:
@@ -136,7 +140,8 @@ def _cover(tree, depth):
             return count
         for k in range(begin, words):
             fitting[k] = left[k]
-        size, least = 0, np.inf
+        size = 0
+        least = np.inf
         for k in range(begin, words):
             while fitting[k]:
                 node = (k << 6) + np.int64(_lowest(fitting[k]))
@@ -154,7 +159,8 @@ def _cover(tree, depth):
             if rest[node] == 0:
                 _drop(left, node)
                 if bound > most:
-                    tree.listed[depth, count], tree.bounds[depth, count] = node, bound
+                    tree.listed[depth, count] = node
+                    tree.bounds[depth, count] = bound
                     count += 1
 
 
@@ -165,7 +171,8 @@ def _search(tree, most_looks, deepest):
     True where it stops with the candidates of a clique of `deepest` nodes, which are left to the
     caller.
     """
-    state, words = tree.state, tree.sets.shape[1]
+    state = tree.state
+    words = tree.sets.shape[1]
     while state[_DEPTH] >= 0 and state[_LOOKS] < most_looks:
         depth = state[_DEPTH]
         if tree.last[depth] == _NOT_COVERED:
@@ -220,8 +227,10 @@ class _Level:
         inside = adjacency[nodes][:, nodes]
         order = np.empty(len(nodes), np.int64)
         _sort(np.ascontiguousarray(inside), inside.sum(axis=1), order)
-        self.nodes, self.adjacency = nodes[order], inside[order][:, order]
-        size, depth = len(nodes), int(inside.sum(axis=1).max(initial=0)) + 2
+        self.nodes = nodes[order]
+        self.adjacency = inside[order][:, order]
+        size = len(nodes)
+        depth = int(inside.sum(axis=1).max(initial=0)) + 2
         bits = _bits_of(self.adjacency)
         words = bits.shape[1]
         self.tree = Tree(
@@ -245,7 +254,8 @@ class _Level:
 
     def done(self) -> float:
         """Returns about which part of the candidates was tried, without the one that is."""
-        number, left = self.tree.state[_LISTED], self.tree.last[0] + 2
+        number = self.tree.state[_LISTED]
+        left = self.tree.last[0] + 2
         return max(0.0, 1 - left / number) if number else 0.0
 
 
@@ -265,8 +275,11 @@ class CliqueSearch:
     """
 
     def __init__(self, adjacency: Bool[np.ndarray, "n n"], weights: Float64[np.ndarray, "n"]):
-        self._adjacency, self._weights = adjacency, weights
-        self.best, self.found, self.over = 0.0, np.empty(0, np.int64), False
+        self._adjacency = adjacency
+        self._weights = weights
+        self.best = 0.0
+        self.found = np.empty(0, np.int64)
+        self.over = False
         self._begin()
 
     def _begin(self) -> None:
@@ -286,11 +299,13 @@ class CliqueSearch:
         """Searches until about `looks` more words of bits were read."""
         while looks > 0 and self._levels:
             depth = len(self._levels) - 1
-            adjacency, tree = self._levels[-1].adjacency, self._levels[-1].tree
+            adjacency = self._levels[-1].adjacency
+            tree = self._levels[-1].tree
             # A clique of this level has a node of each level above as well.
             above = sum(float(level.tree.totals[1]) for level in self._levels[:-1])
             tree.best[0] = max(tree.best[0], self.best - above)
-            before, best = tree.state[_LOOKS], tree.best[0]
+            before = tree.state[_LOOKS]
+            best = tree.best[0]
             sorts = depth < _LEVELS and len(adjacency) > _WORTH
             further = _search(tree, before + looks, 1 if sorts else 0)
             looks -= int(tree.state[_LOOKS] - before)
@@ -330,7 +345,8 @@ _MEASURED = 0.3
 _MOST_NODES = 2_000
 # Nominal seconds for each pair of nodes until the search begins, and of a slice, which is all that
 # turns may lose.
-_PAIR_S, _SLICE_S = 1e-7, 0.1 * TURN
+_PAIR_S = 1e-7
+_SLICE_S = 0.1 * TURN
 
 
 class Cliques(SetProver):
@@ -353,7 +369,9 @@ class Cliques(SetProver):
             if np.isfinite(self.best):
                 search.raise_best(self.weight_of(self.best))
             if search.best > known:
-                known, worked, done = search.best, 0.0, search.done()
+                known = search.best
+                worked = 0.0
+                done = search.done()
             search.advance(int(_SLICE_S * _WORDS_A_SECOND))
             worked += _SLICE_S
             if search.best > known:

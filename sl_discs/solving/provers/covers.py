@@ -76,28 +76,33 @@ class Classes:
 
     def __init__(self, graph: Graph, *, cliques: bool):
         """Puts the nodes into classes, those that are heavy, or else hard to place, first."""
-        size, self._near = graph.num_nodes, graph.neighbours
-        self._cliques, self._counts, self._sizes = (
-            cliques,
-            np.zeros(size + 1, np.int64),
-            np.zeros(size + 1, np.int64),
-        )
+        size = graph.num_nodes
+        self._near = graph.neighbours
+        self._cliques = cliques
+        self._counts = np.zeros(size + 1, np.int64)
+        self._sizes = np.zeros(size + 1, np.int64)
         self._rng = np.random.default_rng(0)
         self._weights = np.ones(size) if graph.node_weights is None else graph.node_weights
         self.home: Int32[np.ndarray, "N"] = np.zeros(size, np.int32)
-        self.number, self.placed, self.bound = 0, 0, np.inf
+        self.number = 0
+        self.placed = 0
+        self.bound = np.inf
         degrees = np.diff(self._near.starts)
         self._place(np.lexsort((degrees if cliques else -degrees, -self._weights)))
 
     def _place(self, order: Int[np.ndarray, "N"]) -> None:
-        near, home, rest, bound = self._near, self.home, self._weights.copy(), 0.0
+        near = self._near
+        home = self.home
+        rest = self._weights.copy()
+        bound = 0.0
         self.placed = 0
         while len(order):
             number = _pass(
                 near.starts, near.others, order, self._cliques, home, self._counts, self._sizes
             )
             if home is self.home:
-                self.number, home = int(number), home.copy()
+                self.number = int(number)
+                home = home.copy()
             of_order = home[order]
             least = np.full(number, np.inf)
             np.minimum.at(least, of_order, rest[order])
@@ -135,7 +140,8 @@ class Cover(SetProver):
         graph: Graph = self.problem.source
         node_s = (2 * graph.num_edges / graph.num_nodes + _PER_NODE) / _ENDS_A_SECOND
         yield node_s * graph.num_nodes
-        classes, in_vain = Classes(graph, cliques=not self.cliques), 0
+        classes = Classes(graph, cliques=not self.cliques)
+        in_vain = 0
         self.take_bound(classes.bound)
         while in_vain < _MOST_IN_VAIN:
             yield node_s * classes.placed

@@ -114,8 +114,10 @@ def integer_prover(presolved: Presolved) -> Prover | None:
     """Returns a prover of heaviest sets or cliques, which are sets of the complement; None where
     there is none.
     """
-    prover, graph = IntegerProgram(presolved), presolved.left.source
-    size, count = graph.num_nodes, graph.num_edges
+    prover = IntegerProgram(presolved)
+    graph = presolved.left.source
+    size = graph.num_nodes
+    count = graph.num_edges
     if prover.cliques:
         count = size * (size - 1) // 2 - count
     can_wait = hasattr(signal, "SIGSTOP") and bool(sys.executable)

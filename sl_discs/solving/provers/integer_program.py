@@ -31,10 +31,12 @@ def edge_cliques(size: int, edges: np.ndarray) -> list[list[int]]:
     for u, v in edges.tolist():
         near[u].add(v)
         near[v].add(u)
-    uncovered, cliques = [set(others) for others in near], []
+    uncovered = [set(others) for others in near]
+    cliques = []
     for first in sorted(range(size), key=lambda node: len(near[node])):
         while uncovered[first]:
-            clique, candidates = [first], uncovered[first]
+            clique = [first]
+            candidates = uncovered[first]
             gains = dict.fromkeys(candidates, 1)
             fitting = near[first]
             while candidates:
@@ -69,7 +71,8 @@ def relaxed(weights: np.ndarray, matrix: sparse.csr_array) -> float:
 def main() -> None:
     """Reads the graph and prints both lines."""
     given = np.load(sys.stdin.buffer, allow_pickle=False)
-    weights, edges = given["weights"], given["edges"]
+    weights = given["weights"]
+    edges = given["edges"]
     cliques = edge_cliques(len(weights), edges)
     # HiGHS in SciPy 1.13 refuses indices of 64 bits.
     rows = np.repeat(np.arange(len(cliques), dtype=np.int32), [len(one) for one in cliques])

@@ -58,7 +58,8 @@ def pairs_of(spins: SpinForm) -> tuple[Neighbours, Float64[np.ndarray, "M"]]:
     """Returns the pairs of C, in which a last spin stands for 1 where there are fields, and its
     entries there.
     """
-    size, own = spins.num_spins, np.flatnonzero(spins.fields)
+    size = spins.num_spins
+    own = np.flatnonzero(spins.fields)
     ends = np.concatenate([spins.pairs, np.stack([own, np.full_like(own, size)], axis=1)]).astype(
         np.int32
     )
@@ -73,7 +74,8 @@ def _turn(pairs, weights, vectors, field, i):
     for k in range(field.shape[0]):
         field[k] = 0
     for place in range(pairs.starts[i], pairs.starts[i + 1]):
-        weight, j = weights[place], pairs.others[place]
+        weight = weights[place]
+        j = pairs.others[place]
         for k in range(field.shape[0]):
             field[k] += weight * vectors[j, k]
     square = np.float32(0)
@@ -114,7 +116,8 @@ def certified(matrix: sparse.csr_array, dual: Float64[np.ndarray, "n"]) -> Float
     found = np.zeros(len(dual))
     if len(coupled) == 0:
         return found
-    inside, sums = matrix[coupled][:, coupled], sums[coupled]
+    inside = matrix[coupled][:, coupled]
+    sums = sums[coupled]
     dual = np.clip(dual[coupled], _LEAST * sums, sums)
     largest = _largest_eigenvalue(inside, dual)
     stretched = (dual * (largest + margin) for margin in _MARGINS)
@@ -150,7 +153,8 @@ def _is_feasible(matrix: sparse.csr_array, dual: Float64[np.ndarray, "n"]) -> bo
     """Tells whether Diag(dual) - matrix is positive semidefinite; False also where rounding leaves
     it open.
     """
-    size, given = len(dual), matrix.tocoo()
+    size = len(dual)
+    given = matrix.tocoo()
     scale = 2.0 ** np.round(-np.log2(dual) / 2)
     diagonal = dual * scale * scale
     theta = _SAFETY * (size + _SAFETY) * _EPS * float(diagonal.sum())
@@ -205,7 +209,8 @@ def find(
     """Lists the pairs of triangles, whose last is -1, and cycles of four; of more than `most`, the
     most violated.
     """
-    mark, counts = np.full(len(pairs.starts) - 1, _NONE, np.int32), np.zeros(_BINS, np.int64)
+    mark = np.full(len(pairs.starts) - 1, _NONE, np.int32)
+    counts = np.zeros(_BINS, np.int64)
     number = _find(pairs, values, four, -1, mark, counts, np.empty((0, 4), np.int32))
     least = 0
     if number > most:
@@ -265,7 +270,9 @@ def _find(pairs, values, four, least, mark, counts, found):
     """Counts all cycles by violation where `least` is negative; lists those from this bin on
     otherwise.
     """
-    starts, others, numbers = pairs.starts, pairs.others, pairs.numbers
+    starts = pairs.starts
+    others = pairs.others
+    numbers = pairs.numbers
     total = 0
     for a in range(mark.shape[0]):
         for e in range(starts[a], starts[a + 1]):
@@ -305,8 +312,11 @@ class Multipliers:
     """
 
     def __init__(self, couplings: Float64[np.ndarray, "M"], cycles: Int32[np.ndarray, "T 4"]):
-        self._given, self._cycles, self.changed = couplings, cycles, couplings.copy()
-        self._values, self._signs = np.zeros(len(cycles)), np.zeros((len(cycles), 4), np.int8)
+        self._given = couplings
+        self._cycles = cycles
+        self.changed = couplings.copy()
+        self._values = np.zeros(len(cycles))
+        self._signs = np.zeros((len(cycles), 4), np.int8)
         there = cycles >= 0
         length = there.sum(axis=1)
         self._constants = length - 2.0
@@ -399,7 +409,8 @@ class Semidefinite(Prover):
         assert to_spins is not None
         spins = to_spins(problem.source)
         pairs, given = pairs_of(spins)
-        size, count = len(pairs.starts) - 1, len(pairs.ends)
+        size = len(pairs.starts) - 1
+        count = len(pairs.ends)
         # Unit vectors to begin with, always the same.
         vectors = np.random.default_rng(0).normal(size=(size, _RANK)).astype(np.float32)
         vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
@@ -419,17 +430,20 @@ class Semidefinite(Prover):
         sweep = (len(pairs.others) + size) / _ENTRIES_A_SECOND
         factorization = size**3 / 3 / _OPERATIONS_A_SECOND
         weights = given[pairs.numbers].astype(np.float32)
-        value, field = 0.0, np.zeros(_RANK, np.float32)
+        value = 0.0
+        field = np.zeros(_RANK, np.float32)
         for _ in range(_MOST_SWEEPS // _SWEEPS):
             yield _SWEEPS * sweep
-            before, value = value, _mix(pairs, weights, vectors, field, _SWEEPS)
+            before = value
+            value = _mix(pairs, weights, vectors, field, _SWEEPS)
             if value - before <= _CONVERGED * value:
                 break
         yield factorization
         most = largest(given, 0.0, 0.0)
         take(most)
         # Ends of pairs that are looked at to find the triangles, and also the cycles of four.
-        four, near = count <= _SPARSE * size, np.diff(pairs.starts).astype(np.float64)[pairs.ends]
+        four = count <= _SPARSE * size
+        near = np.diff(pairs.starts).astype(np.float64)[pairs.ends]
         looks = float(near.sum() + (near.prod(axis=1) * near.max(axis=1)).sum() * four)
         if looks > _MOST_LOOKS:
             return
@@ -441,10 +455,8 @@ class Semidefinite(Prover):
             return
         # Couplings of pairs, which have two entries in the matrix.
         multipliers = Multipliers(2 * given, cycles)
-        step, steps = (
-            _SWEEPS_A_STEP * sweep + count / _ENTRIES_A_SECOND + len(cycles) / _CYCLES_A_SECOND,
-            0,
-        )
+        step = _SWEEPS_A_STEP * sweep + count / _ENTRIES_A_SECOND + len(cycles) / _CYCLES_A_SECOND
+        steps = 0
         block = _FIRST_STEPS
         while steps < _MOST_STEPS:
             for _ in range(block):
@@ -459,7 +471,8 @@ class Semidefinite(Prover):
             weights[:] = changed[pairs.numbers] / 2
             yield factorization + _SWEEPS * sweep
             _mix(pairs, weights, vectors, field, _SWEEPS)
-            before, most = most, min(most, largest(changed / 2, constant, rounding))
+            before = most
+            most = min(most, largest(changed / 2, constant, rounding))
             take(most)
             if before - most < _WORTH * abs(before - spins.constant):
                 return

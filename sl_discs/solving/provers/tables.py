@@ -39,7 +39,8 @@ class Exact(Prover):
         problem = presolved.left
         terms = problem.terms().listed()
         # A constant would only make values less precise.
-        self.terms, self._constant = terms._replace(constant=0.0), terms.constant
+        self.terms = terms._replace(constant=0.0)
+        self._constant = terms.constant
         # A value is a sum of all terms, and each of these a sum of at most as many numbers as were
         # given.
         summands = (
@@ -62,9 +63,11 @@ class Exact(Prover):
         one where that is worth what the function says, which it is not where a repair changes it,
         since penalties are too small.
         """
-        problem, view = self.presolved.original, self.presolved
+        problem = self.presolved.original
+        view = self.presolved
         sign = 1.0 if problem.maximise else -1.0
-        self.states, most = view.lift(states), value + self._constant
+        self.states = view.lift(states)
+        most = value + self._constant
         rounding = self._error + 4 * _EPS * problem.magnitude()
         found = problem.evaluate(self.states)
         best = best_row(problem, found)
@@ -112,7 +115,8 @@ class Enumeration(Exact):
         yield from self._with_each((*further, 1), table + self._rows[k], more)
 
     def _run(self) -> Iterator[float]:
-        terms, size = self.terms, self.terms.num_sites
+        terms = self.terms
+        size = self.terms.num_sites
         low = min(_LOW, size)
         couplings = np.zeros((size, size))
         couplings[tuple(terms.edges.T)] = terms.scale * terms.weights
@@ -122,11 +126,14 @@ class Enumeration(Exact):
             "si,si->s", states @ np.triu(couplings[:low, :low]), states
         )
         self._rows = np.ascontiguousarray((states @ couplings[:low, low:]).T)
-        self._linear, self._couplings = terms.linear[low:], couplings[low:, low:]
+        self._linear = terms.linear[low:]
+        self._couplings = couplings[low:, low:]
         # States that may be best: the further variables, the place in the table, and the value.
         self._listed: list[tuple[tuple[int, ...], int, float]] = []
-        self._value, self._complete = -np.inf, True
-        each, number = 2**low / _STATES_A_SECOND, 2 ** (size - low)
+        self._value = -np.inf
+        self._complete = True
+        each = 2**low / _STATES_A_SECOND
+        number = 2 ** (size - low)
         for done, one in enumerate(self._with_each((), table, 0.0)):
             self.expected = (number - done) * each
             yield each
@@ -138,10 +145,12 @@ class Enumeration(Exact):
         self, further: tuple[int, ...], table: Float64[np.ndarray, "L"], more: float
     ) -> None:
         """Lists the states that may be best; where they are too many, only a better one counts."""
-        place, slack = int(table.argmax()), self.slack
+        place = int(table.argmax())
+        slack = self.slack
         value = float(table[place]) + more
         if value > self._value + max(slack, 0.0):
-            self._listed, self._complete = [], True
+            self._listed = []
+            self._complete = True
         if value > self._value and (slack < 0 or not self._complete):
             self._listed = [(further, place, value)]
         elif self._complete and value >= self._value - slack:
@@ -182,11 +191,9 @@ class TableElimination(Exact):
     by = "elimination of variables"
 
     def _run(self) -> Iterator[float]:
-        size, edges, weights = (
-            self.terms.num_sites,
-            self.terms.edges,
-            self.terms.scale * self.terms.weights,
-        )
+        size = self.terms.num_sites
+        edges = self.terms.edges
+        weights = self.terms.scale * self.terms.weights
         yield size * _ORDERED_S
         found = narrow_elimination(size, edges, _MOST_WIDTH)
         if found is None:
@@ -216,7 +223,8 @@ class TableElimination(Exact):
                 tables[near[0]].append(Table(near, best))
             else:
                 most += float(best[0])
-        states, complete = np.zeros((1, size), np.int8), True
+        states = np.zeros((1, size), np.int8)
+        complete = True
         for v, (near, chosen) in zip(reversed(found.order), reversed(choices), strict=True):
             index = states[:, near].astype(np.int64) @ (1 << np.arange(len(near), dtype=np.int64))
             code = chosen[index >> 2] >> (2 * (index & 3)).astype(np.uint8) & 3
@@ -264,7 +272,8 @@ def _combine(one, zero, values, low, high):
     """
     for h in range(high.shape[0]):
         for k in range(low.shape[0]):
-            place, state = high[h] + low[k], h * low.shape[0] + k
+            place = high[h] + low[k]
+            state = h * low.shape[0] + k
             zero[state] += values[place]
             one[state] += values[place + 1]
 
