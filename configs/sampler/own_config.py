@@ -1,7 +1,6 @@
-"""The config of any registered sampler by name, such as one of your own:
-configs/sampler/own_config.py:mine.
+"""The config of any registered sampler by name, such as configs/sampler/own_config.py:sl_gwg.
 
-It needs --import=FILE.py, which registers the sampler.
+One of your own needs --import=FILE.py, which registers it.
 """
 
 from ml_collections import config_dict

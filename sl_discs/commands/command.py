@@ -116,9 +116,10 @@ class Command:
         for library in ("jax._src.xla_bridge", "jax._src.distributed", "matplotlib"):
             logging.getLogger(library).setLevel(logging.WARNING)
         try:
-            argv, more = _split(argv) if self.passes_on else (self.reads(argv), [])
+            argv, more = _split(argv) if self.passes_on else (argv, [])
             argv = [_with_home(argument) for argument in argv]
             _import_code(argv, own)
+            argv = self.reads(argv)
             if asks_for_help(argv):
                 say(self._help_page(argv))
                 return 0

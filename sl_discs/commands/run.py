@@ -12,7 +12,6 @@ time and on any machine that sees the same folder. The one that ends last writes
 prints the summary.
 """
 
-import difflib
 import functools
 import re
 import time
@@ -41,7 +40,7 @@ from sl_discs.instances.dataset import graph_types
 from sl_discs.localization.method import Method, method_config, method_fields
 from sl_discs.localization.schedule import Localization
 from sl_discs.samplers import known_samplers
-from sl_discs.samplers.registry import is_localized, localized_name, own_name, sampler_fields
+from sl_discs.samplers.registry import is_localized, own_name, sampler_fields
 from sl_discs.support.errors import InputError
 from sl_discs.support.figures import or_warn
 from sl_discs.support.files import check_writable
@@ -241,36 +240,31 @@ def get_config(name: str) -> config_dict.ConfigDict:
     return method_config(name)
 
 
-def _with_sampler_file(argv: Sequence[str]) -> Sequence[str]:
-    """Returns the arguments, with a config for fields of a sampler that are given without one.
+_SAMPLER_FILE = re.compile(r"(?<![^=])(?:[^=]*/)?configs/sampler/(\w+)_config\.py$")
 
-    It is that of the first of the samplers named that has all these fields; InputError if none has.
+
+def _config_of_name(path: re.Match) -> str:
+    """Returns the config of the sampler that a path names; the path itself if it is a file."""
+    if Path(path[0]).exists() or path[1] not in known_samplers():
+        return path[0]
+    return f"{__file__}:{path[1]}"
+
+
+def _with_sampler_file(argv: Sequence[str]) -> Sequence[str]:
+    """Returns the arguments, with the config of a sampler where its name or fields are given.
+
+    A path such as configs/sampler/gwg_config.py names a registered sampler where there is no such
+    file. Fields without a config are those of the first of the samplers named that has them all.
     """
+    argv = [_SAMPLER_FILE.sub(_config_of_name, argument) for argument in argv]
     text = "\n".join(argv)
-    fields = re.findall(r"^(--?sampler_config\.([^.=\n]+))", text, re.MULTILINE)
-    if not fields or re.search(r"^--?sampler_config(=|$)", text, re.MULTILINE):
+    fields = set(re.findall(r"^--?sampler_config\.([^.=\n]+)", text, re.MULTILINE))
+    samplers = re.search(r"^--?samplers[=\n](.*)$", text, re.MULTILINE)
+    if not fields or not samplers or re.search(r"^--?sampler_config(=|$)", text, re.MULTILINE):
         return argv
-    named = re.search(r"^--?samplers[=\n](.*)$", text, re.MULTILINE)
-    names = [*map(own_name, named[1].split(",") if named else ())]
-    for name in names:
-        if (
-            name in known_samplers()
-            and {field for _, field in fields} <= method_fields(name).keys()
-        ):
-            return [*argv[:1], f"--sampler_config={__file__}:{name}", *argv[1:]]
-    known = [name for name in names if name in known_samplers()]
-    near = difflib.get_close_matches(
-        fields[0][1], [field for name in known for field in method_fields(name)], 1
-    )
-    hint = f", and {near[0]!r} is the nearest" if near else ""
-    for name in known:
-        if not is_localized(name) and fields[0][1] in method_fields(localized_name(name)):
-            hint = f", and {localized_name(name)!r} has it"
-    raise InputError(
-        f"{fields[0][0]} is of no sampler in --samplers{hint}; name one that has all fields "
-        "given so, or give --sampler_config=FILE, its config, such as "
-        "configs/sampler/sl_gwg_config.py"
-    )
+    names = [own_name(name) for name in samplers[1].split(",")]
+    having = [name for name in names if fields <= method_fields(name).keys()]
+    return [*argv[:1], f"--sampler_config={__file__}:{(having or names)[0]}", *argv[1:]]
 
 
 main = Command("", __doc__, FLAGS, _run, reads=_with_sampler_file)

@@ -21,7 +21,7 @@ from sl_discs.experiment import settings as experiment
 from sl_discs.instances.dataset import check_data_root, find_family
 from sl_discs.instances.graph import GRAPH_PROBLEMS
 from sl_discs.localization import method
-from sl_discs.samplers.registry import BUILT_IN, PREFIX, known_samplers, localized_name, own_name
+from sl_discs.samplers.registry import PREFIX, known_samplers, localized_name, own_name
 from sl_discs.support.errors import InputError
 from sl_discs.support.own_code import error_of_file, imported
 
@@ -309,11 +309,7 @@ def sampler_config(name: str) -> str:
     """Returns the sampler config of a sampler, for --sampler_config, from the folder that holds
     `configs`.
     """
-    return (
-        f"configs/sampler/{name}_config.py"
-        if name in BUILT_IN
-        else f"configs/sampler/own_config.py:{name}"
-    )
+    return f"configs/sampler/own_config.py:{name}"
 
 
 def _is_left_out(flag: str) -> bool:

@@ -17,7 +17,6 @@ from sl_discs.experiment.sweep_file import sampler_config
 from sl_discs.instances.dataset import find_family, load_dataset
 from sl_discs.instances.graph import Dataset
 from sl_discs.localization.method import Method, build_method, method_fields
-from sl_discs.localization.schedule import Localization
 from sl_discs.problems.graph_kind import graph_kind
 from sl_discs.problems.kind import PENALTY
 from sl_discs.reproduction.tuned import (
@@ -261,7 +260,7 @@ class Choice:
             length.
           setting: name of these changes in tables.
           protocol: protocol under which the cell is reported.
-          tuned: settings found by a search, including annealing.
+          tuned: other settings, of a search or a reading; K is lowered to what fits.
         """
         usual = dataset.experiment()
         steps = self.steps(dataset)
@@ -388,14 +387,12 @@ def reading_cells(choice: Choice, dataset: PublishedSet, methods: list[str]) -> 
     """Base methods at their defaults, and localized ones with the annealing in each level, with
     tilt and without.
     """
-    most = choice.steps(dataset) // Localization.n_min
     cells = []
     for method in methods:
         readings = _READINGS if method.startswith("sl_") else {DEFAULTS: {}}
         for protocol, fields in readings.items():
-            # As many levels as fit into a short chain.
-            changes = fields | ({"K": max(1, min(fields["K"], most))} if fields else {})
-            cells.append(choice.cell(dataset, method, changes=changes, protocol=protocol))
+            reading = Candidate(fields, {})
+            cells.append(choice.cell(dataset, method, protocol=protocol, tuned=reading))
     return cells
 
 

@@ -295,29 +295,25 @@ def summary(rows: list[dict[str, Any]]) -> list[str]:
     blocks = []
     defaults = at_defaults(rows)
     if defaults:
-        sets = {row["dataset"]: row["generated"] for row in defaults if is_level(row)}
-        others = {
+        compared = [row for row in defaults if is_level(row)]
+        sets = {row["dataset"]: row["generated"] for row in compared}
+        not_compared = {
             row["dataset"]: row["not_compared"] for row in defaults if row["dataset"] not in sets
         }
-        drawn = [name for name, generated in sets.items() if generated]
-        counts = sorted({row["n"] for row in defaults if is_level(row)})
-        graphs = (
-            f", {' to '.join(map(str, sorted({counts[0], counts[-1]})))} graphs each"
-            if counts
-            else ""
-        )
-        reasons = [f"{name} ({reason})" for name, reason in others.items()]
-        blocks += [
-            f"{sum(is_level(row) for row in defaults)} of the {published_cells()} published cells "
-            "are compared here"
-            + f": this project's defaults with DISCS's annealing, on {len(sets)} of the paper's "
-            f"sets{graphs}"
-            * bool(sets)
-            + f"{listed(reasons, '; not compared: ')}."
-            + f" Drawn anew from the paper's distribution: {', '.join(drawn) or 'none'}."
-            * bool(sets),
-            levels_table(defaults),
-        ]
+        reasons = [f"{name} ({reason})" for name, reason in not_compared.items()]
+        words = f"{len(compared)} of the {published_cells()} published cells are compared here"
+        if compared:
+            counts = sorted({row["n"] for row in compared})
+            sizes = " to ".join(map(str, sorted({counts[0], counts[-1]})))
+            words += (
+                f": this project's defaults with DISCS's annealing, on {len(sets)} of the paper's "
+                f"sets, {sizes} graphs each"
+            )
+        words += f"{listed(reasons, '; not compared: ')}."
+        if compared:
+            drawn = [name for name, generated in sets.items() if generated]
+            words += f" Drawn anew from the paper's distribution: {', '.join(drawn) or 'none'}."
+        blocks += [words, levels_table(defaults)]
     # Equal differences on all graphs have an interval of width zero, which means nothing.
     gains = [
         row
@@ -340,16 +336,16 @@ def levels_table(rows: list[dict[str, Any]], *, pooled: bool = False) -> str:
     """Returns `level_rows` as a table, perhaps with z pooled over sets; empty if no row can be
     compared.
     """
-    lines = [
-        [
-            row["method"],
-            f"{row['within']} of {row['sets']}",
-            *[number(row["pooled_z"], 1, "+")] * pooled,
-            ", ".join(f"{name} ({z:+.1f})" for name, z in row["far"].items()) or "-",
-        ]
-        for row in level_rows(rows)
-    ]
-    titles = ["method", f"sets within {FAR} standard errors", *["pooled z"] * pooled, "not within"]
+    titles = ["method", f"sets within {FAR} standard errors", "not within"]
+    lines = []
+    for row in level_rows(rows):
+        far = [f"{name} ({z:+.1f})" for name, z in row["far"].items()]
+        line = [row["method"], f"{row['within']} of {row['sets']}", ", ".join(far) or "-"]
+        if pooled:
+            line.insert(-1, number(row["pooled_z"], 1, "+"))
+        lines.append(line)
+    if pooled:
+        titles.insert(-1, "pooled z")
     return table(titles, lines) if lines else ""
 
 

@@ -15,7 +15,7 @@ from sl_discs.experiment.settings import Settings, settings_from
 from sl_discs.experiment.sweep_file import read_config
 from sl_discs.instances.dataset import find_family
 from sl_discs.instances.graph import Dataset
-from sl_discs.localization.method import Method, build_method
+from sl_discs.localization.method import build_method
 from sl_discs.support.documents import parse_json
 from sl_discs.support.errors import FormatError, InputError, errors_of
 from sl_discs.support.files import open_regular
@@ -66,10 +66,6 @@ class Candidate:
 
     sampler: dict[str, Any]
     experiment: dict[str, Any]
-
-    def method(self) -> Method:
-        """Returns the method that these fields define; InputError if they are invalid."""
-        return build_method(self.sampler)
 
     def settings(self, settings: Settings) -> Settings:
         """Returns the given settings with this candidate's annealing."""

@@ -21,6 +21,7 @@ from sl_discs.experiment.settings import Settings, settings_from
 from sl_discs.experiment.sweep_file import find_config
 from sl_discs.instances.dataset import find_family, load_dataset
 from sl_discs.instances.graph import Dataset
+from sl_discs.localization.method import build_method
 from sl_discs.reproduction.tuned import Candidate, Names, experiment_fields
 from sl_discs.support.documents import write_json
 from sl_discs.support.errors import InputError
@@ -74,7 +75,7 @@ class Tuning:
         `run_sampler`.
         """
         settings = dataclasses.replace(candidate.settings(self.settings), seed=seed)
-        method = candidate.method()
+        method = build_method(candidate.sampler)
         return best_values(run_sampler(dataset, self.penalty, method, settings, progress))
 
 

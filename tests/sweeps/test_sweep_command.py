@@ -79,7 +79,7 @@ def test_flags_of_a_run(tmp_path, monkeypatch):
         assert f"--{flag}={arguments[1][flag]}" in named
         assert f"--{flag}={ROOT}/{arguments[1][flag]}" in command_line(arguments[1], Path("out"))
     assert named[-1] == "--config.experiment.save_root=out"
-    assert arguments[1]["sampler_config"] == "configs/sampler/sl_gwg_config.py"
+    assert arguments[1]["sampler_config"] == "configs/sampler/own_config.py:sl_gwg"
     assert arguments[1]["config.experiment.seed"] == "3" and arguments[1]["engine"] == "reference"
     assert left_out(sweep) == ["config.experiment.num_models"]
     assert not any("num_models" in flag or flag == "sampler_config.name" for flag in arguments[1])
