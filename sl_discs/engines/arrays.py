@@ -105,6 +105,12 @@ def flat(array: Any) -> np.ndarray:
     return array.reshape(-1, *array.shape[2:])
 
 
+def no_levels(count: int) -> Levels:
+    """Returns `count` levels of zeros, for loops that play no levels but take arrays of them."""
+    types = (np.float32, np.int32, np.int32, np.float32, np.float32, np.float32)
+    return Levels(*(np.zeros(count, dtype) for dtype in types))
+
+
 def levels_of(program: Program) -> Levels | None:
     """Returns the levels that loops play: those of the program, or one without end whose tilt is
     its field.

@@ -9,7 +9,7 @@ from __future__ import annotations
 import abc
 import dataclasses
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import Any, ClassVar, NamedTuple, Protocol, TypeVar, runtime_checkable
 
 import jax
@@ -25,6 +25,7 @@ from sl_discs.models import keys
 from sl_discs.models.batching import AnyArray, over_chains, over_instances
 from sl_discs.models.keys import StepKeys, draw_words, word_to_uniform
 from sl_discs.models.model import Model, Params
+from sl_discs.samplers.registry import registered_name
 from sl_discs.samplers.sampler import Chain, Sampler
 from sl_discs.support.errors import InputError
 
@@ -62,23 +63,6 @@ class Temperatures(abc.ABC):
 
 
 @dataclasses.dataclass(frozen=True)
-class StepTemperatures(Temperatures):
-    """Temperatures by step, known before the run.
-
-    Attributes:
-      schedule: [T].
-    """
-
-    schedule: Schedule
-
-    def rows(self, begin, end):
-        return np.asarray(self.schedule[begin:end], np.float32)[None]
-
-    def whole(self):
-        return np.asarray(self.schedule[:], np.float32)
-
-
-@dataclasses.dataclass(frozen=True)
 class ClockTemperatures(Temperatures):
     """Temperatures by step that follow the clock: a program with these is prepared anew for each
     call.
@@ -91,6 +75,18 @@ class ClockTemperatures(Temperatures):
 
     def rows(self, begin, end):
         return np.asarray(self.schedule[begin:end], np.float32)[None]
+
+
+@dataclasses.dataclass(frozen=True)
+class StepTemperatures(ClockTemperatures):
+    """Temperatures by step, known before the run.
+
+    Attributes:
+      schedule: [T].
+    """
+
+    def whole(self):
+        return np.asarray(self.schedule[:], np.float32)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -279,6 +275,20 @@ class Engine(abc.ABC):
         Raises:
           InputError: the engine cannot run such a program, see `check_ladder`.
         """
+
+
+def loop_obstacle(sampler: Sampler, supported: Collection[type[Sampler]]) -> str | None:
+    """Returns why a compiled engine with loops for some classes of samplers cannot run one of them.
+
+    A subclass of a supported class may differ from it.
+    """
+    if type(sampler) not in supported:
+        return f"it only supports {', '.join(map(registered_name, supported))}"
+    if getattr(sampler, "balancing_fn_type", "SQRT") != "SQRT":
+        return "it only supports balancing_fn_type SQRT"
+    if sampler.couples_chains:
+        return "its chains are independent: no shared_adaptation, no shared_scale"
+    return None
 
 
 def check_ladder(program: Program, num_chains: int, parts: int = 1) -> None:

@@ -15,7 +15,6 @@ from typing import NamedTuple
 import jax
 import numpy as np
 
-from sl_discs.engines import program as base
 from sl_discs.engines.arrays import (
     Records,
     as_arrays,
@@ -30,8 +29,8 @@ from sl_discs.engines.cpu.chain_state import LoopTarget
 from sl_discs.engines.cpu.chunk import ENTRIES, make_workspace, play
 from sl_discs.engines.cpu.layout import ProgramSlices, as_targets, sums_dtype
 from sl_discs.engines.devices import in_threads, num_cores
-from sl_discs.engines.program import Engine, check_ladder
-from sl_discs.samplers.registry import registered_name
+from sl_discs.engines.program import Batch, Engine, Play, Program, check_ladder, loop_obstacle
+from sl_discs.samplers.sampler import Sampler
 from sl_discs.support.errors import NotSupported
 
 # Tasks per thread, so that a slow thread does not keep the others waiting.
@@ -60,7 +59,7 @@ class LoadedTargets(NamedTuple):
     targets: list[LoopTarget]
 
 
-def _instance_parts(parts: list[tuple[np.ndarray, base.Play]]) -> base.Play:
+def _instance_parts(parts: list[tuple[np.ndarray, Play]]) -> Play:
     """Plays the instances in parts, each in its own way."""
     order = np.argsort(np.concatenate([chosen for chosen, _ in parts]))
 
@@ -83,16 +82,9 @@ class Cpu(Engine):
     on_host = True
 
     def obstacle(self, sampler, num_sites=0):
-        """Names a sampler without an entry; a subclass of one with an entry may differ."""
-        if type(sampler) not in ENTRIES:
-            return f"it only supports {', '.join(map(registered_name, ENTRIES))}"
-        if getattr(sampler, "balancing_fn_type", "SQRT") != "SQRT":
-            return "it only supports balancing_fn_type SQRT"
         if getattr(sampler, "scaling", "normalized") != "normalized":
             return "it only supports the normalized step size"
-        if sampler.couples_chains:
-            return "its chains are independent: no shared_adaptation, no shared_scale"
-        return None
+        return loop_obstacle(sampler, ENTRIES)
 
     def steps_per_call(self, sampler):
         return ENTRIES[type(sampler)].steps_per_call
@@ -124,63 +116,59 @@ class Cpu(Engine):
             batch if batch.loaded else self.load(model, sampler, batch)
         ).loaded
         batch = batch._replace(loaded=None)
-        plays = {True: self._prepare_in_step, False: self._prepare_in_turn}
+        threads = self.threads or num_cores()
+        prepare = {True: layout.prepare_in_step, False: prepare_in_turn}
         if len(loaded) == 1:
-            return plays[loaded[0].in_step](loaded[0].targets, sampler, batch, program)
+            return prepare[loaded[0].in_step](loaded[0].targets, sampler, batch, program, threads)
         parts = []
         for chosen, together, targets in loaded:
             some = (
                 program if program.field is None else program._replace(field=program.field[chosen])
             )
-            parts.append((chosen, plays[together](targets, sampler, _take(batch, chosen), some)))
+            play = prepare[together](targets, sampler, _take(batch, chosen), some, threads)
+            parts.append((chosen, play))
         return _instance_parts(parts)
 
-    def _prepare_in_step(self, targets, sampler, batch, program):
-        """Plays all chains of an instance in step, which try the same site at a time."""
-        return layout.make_play(targets, sampler, batch, program, self.threads or num_cores())
 
-    def _prepare_in_turn(self, targets, sampler, batch, program):
-        """Plays one chain after the other."""
-        entry = ENTRIES[type(sampler)]
-        settings = entry.settings(sampler)
-        keeps = entry.keeps_weights(sampler)
-        coldest = least_temperature(batch)
-        part = ProgramSlices(program, keeps_weights=keeps, coldest=coldest).part
-        threads = self.threads or num_cores()
-        ladder = program.ladder
+def prepare_in_turn(
+    targets: list[LoopTarget], sampler: Sampler, batch: Batch, program: Program, threads: int
+) -> Play:
+    """Prepares as `Engine.prepare`, for loops that play one chain after the other."""
+    entry = ENTRIES[type(sampler)]
+    settings = entry.settings(sampler)
+    keeps = entry.keeps_weights(sampler)
+    coldest = least_temperature(batch)
+    part = ProgramSlices(program, keeps_weights=keeps, coldest=coldest).part
+    ladder = program.ladder
 
-        def advance(chains, done, intervals, every):
-            *shape, size = np.shape(chains.chain.x)
-            coupled = sums_dtype(batch, chains)
-            arrays = as_arrays(sampler, batch, chains, program, size, np.float64, coupled)
-            ladders = np.arange(len(arrays.x) // ladder)
-            steps = part(done, intervals, every)
-            found = make_records(program, intervals, len(arrays.x), size)
+    def advance(chains, done, intervals, every):
+        *shape, size = np.shape(chains.chain.x)
+        coupled = sums_dtype(batch, chains)
+        arrays = as_arrays(sampler, batch, chains, program, size, np.float64, coupled)
+        ladders = np.arange(len(arrays.x) // ladder)
+        steps = part(done, intervals, every)
+        found = make_records(program, intervals, len(arrays.x), size)
 
-            def play_some(ladders, steps=steps, found=found):
-                workspace = functools.cache(lambda size: make_workspace(size, arrays.coupled.dtype))
-                instances = ladders * ladder // shape[1]
-                for g in np.unique(instances):
-                    chosen = ladders[instances == g]
-                    memory = workspace(len(targets[g].linear))
-                    play(
-                        settings, steps, targets[g], arrays, ladder, chosen, memory, done + 1, found
-                    )
+        def play_some(ladders, steps=steps, found=found):
+            workspace = functools.cache(lambda size: make_workspace(size, arrays.coupled.dtype))
+            instances = ladders * ladder // shape[1]
+            for g in np.unique(instances):
+                chosen = ladders[instances == g]
+                memory = workspace(len(targets[g].linear))
+                play(settings, steps, targets[g], arrays, ladder, chosen, memory, done + 1, found)
 
-            def compile_loops():
-                play_some(ladders[:1], part(done, 0, every), Records(*(leaf[:0] for leaf in found)))
-                return True
+        def compile_loops():
+            play_some(ladders[:1], part(done, 0, every), Records(*(leaf[:0] for leaf in found)))
+            return True
 
-            compiled(("cpu", type(settings), *_types(targets[0]), *_types(arrays)), compile_loops)
-            worth = arrays.x.size * intervals * every // _WORK_A_TASK
-            tasks = np.array_split(
-                ladders, max(1, min(len(ladders), _TASKS_A_THREAD * threads, worth))
-            )
-            in_threads(play_some, tasks, threads)
-            after = as_states(sampler, chains, arrays, program.levels, intervals * every)
-            return after, as_trace(program, found, *shape, size)
+        compiled(("cpu", type(settings), *_types(targets[0]), *_types(arrays)), compile_loops)
+        worth = arrays.x.size * intervals * every // _WORK_A_TASK
+        tasks = np.array_split(ladders, max(1, min(len(ladders), _TASKS_A_THREAD * threads, worth)))
+        in_threads(play_some, tasks, threads)
+        after = as_states(sampler, chains, arrays, program.levels, intervals * every)
+        return after, as_trace(program, found, *shape, size)
 
-        return advance
+    return advance
 
 
 def _types(arrays) -> tuple:

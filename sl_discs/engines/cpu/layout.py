@@ -16,6 +16,7 @@ from sl_discs.engines.arrays import (
     as_trace,
     levels_of,
     make_records,
+    no_levels,
     padded,
 )
 from sl_discs.engines.compiled import compiled
@@ -165,9 +166,7 @@ def proposal_temperatures(
 # Sums of weights are recomputed at least this often.
 _LONGEST_WITHOUT_REFRESH = 4096
 _NO_LIMIT = np.float32(0)
-_NONE = Levels(
-    *(np.zeros(0, dtype) for dtype in (np.float32, np.int32, np.int32, *[np.float32] * 3))
-)
+_NONE = no_levels(0)
 
 
 class ProgramSlices:
@@ -430,14 +429,14 @@ def _compile(gibbs, here, target) -> bool:
     return True
 
 
-def make_play(
+def prepare_in_step(
     targets: list[LoopTarget],
     sampler: SingleSiteSampler,
     batch: Batch,
     program: Program,
     threads: int,
 ) -> Play:
-    """Prepares as `Engine.prepare`, for this loop.
+    """Prepares as `Engine.prepare`, for the loop that plays the chains of an instance in step.
 
     Args:
       targets: the instances, as `as_targets` of chains in step makes them.

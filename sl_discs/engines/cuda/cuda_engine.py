@@ -24,6 +24,7 @@ from sl_discs.engines.arrays import (
     least_temperature,
     levels_of,
     make_records,
+    no_levels,
     padded,
 )
 from sl_discs.engines.cuda import flips, path_step
@@ -32,12 +33,17 @@ from sl_discs.engines.cuda.play import Instances, Numbers, Steps
 from sl_discs.engines.cuda.registers import LEAST_RATE, LOWEST, MOST_PACKED, KernelKind
 from sl_discs.engines.cuda.warp import WIDTH, import_cuda
 from sl_discs.engines.devices import missing_card
-from sl_discs.engines.program import Batch, ChainStates, Engine, Program, check_ladder
-from sl_discs.localization.schedule import Levels
+from sl_discs.engines.program import (
+    Batch,
+    ChainStates,
+    Engine,
+    Program,
+    check_ladder,
+    loop_obstacle,
+)
 from sl_discs.models.quadratic import Coupling
 from sl_discs.samplers.langevin import DMALA
 from sl_discs.samplers.path import GWG, PathAuxiliary
-from sl_discs.samplers.registry import registered_name
 from sl_discs.samplers.sampler import Sampler
 from sl_discs.samplers.single_site import RANDOM, Gibbs, Metropolis
 from sl_discs.support.errors import MissingExtra, NotSupported
@@ -79,9 +85,7 @@ def numbers_of(sampler: Sampler) -> Numbers:
 
 # The arrays of a kernel on the host.
 
-_NO_LEVELS = Levels(
-    *(np.zeros(1, dtype) for dtype in (np.float32, np.int32, np.int32, *[np.float32] * 3))
-)
+_NO_LEVELS = no_levels(1)
 
 
 # Rows that are laid out together: what is needed beside the packed ones is small.
@@ -207,17 +211,11 @@ class Cuda(Engine):
         """Names what this machine lacks, a sampler without a kernel, or too many sites."""
         if missing := self.missing():
             return missing
-        if type(sampler) not in SAMPLERS:
-            return f"it only supports {', '.join(map(registered_name, SAMPLERS))}"
-        if getattr(sampler, "balancing_fn_type", "SQRT") != "SQRT":
-            return "it only supports balancing_fn_type SQRT"
         if getattr(sampler, "scan", RANDOM) != RANDOM:
             return "it only supports random scans"
-        if sampler.couples_chains:
-            return "its chains are independent: no shared_adaptation, no shared_scale"
         if num_sites > MOST:
             return f"a chain has at most {MOST} sites there, and there are {num_sites}"
-        return None
+        return loop_obstacle(sampler, SAMPLERS)
 
     def missing(self) -> str | None:
         """Returns what this machine lacks; None if nothing."""
