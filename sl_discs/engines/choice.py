@@ -25,6 +25,7 @@ _ENGINES = {
 ENGINES = (AUTO, *_ENGINES)
 
 
+@functools.cache
 def get_engine(name: str) -> Engine:
     """Returns the engine of a name other than `auto`.
 
@@ -33,11 +34,6 @@ def get_engine(name: str) -> Engine:
     """
     if name not in _ENGINES:
         raise InputError(f"engine is {name!r}; known: {', '.join(ENGINES)}")
-    return _load(name)
-
-
-@functools.cache
-def _load(name: str) -> Engine:
     module, kind = _ENGINES[name]
     return getattr(importlib.import_module(module), kind)()
 
@@ -93,16 +89,6 @@ def choose_engine(
     )
 
 
-def _better_cores(sampler: Sampler) -> str | None:
-    """Returns that the cores of this machine run a sampler faster than a GPU, by measured rates;
-    None if not.
-    """
-    of_card, of_core = _RATES[registered_name(type(sampler))]
-    if num_cores() * of_core <= of_card:
-        return None
-    return f"{num_cores()} cores are faster"
-
-
 def _fastest(sampler: Sampler, num_sites: int, num_chains: int | None) -> tuple[Engine, str]:
     """Returns the engine that `auto` means, and why."""
     many = num_chains is None or num_chains >= _CARD_CHAINS
@@ -116,7 +102,9 @@ def _fastest(sampler: Sampler, num_sites: int, num_chains: int | None) -> tuple[
         engine = get_engine(name)
         obstacle = engine.obstacle(sampler, num_sites)
         if obstacle is None and name == "cuda":
-            obstacle = _better_cores(sampler)
+            of_card, of_core = _RATES[registered_name(type(sampler))]
+            if num_cores() * of_core > of_card:
+                obstacle = f"{num_cores()} cores are faster"
         if obstacle is None:
             why = (
                 "the fastest on CPU cores" if name == "cpu" else f"faster than {num_cores()} cores"
