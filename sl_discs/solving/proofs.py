@@ -18,8 +18,8 @@ from jaxtyping import Int, Int8
 
 from sl_discs.instances.form import exact_sum
 from sl_discs.problems.graph_kind import graph_kind
-from sl_discs.problems.kind import KINDS, Evaluated
-from sl_discs.problems.problem import best_row, compared
+from sl_discs.problems.kind import KINDS
+from sl_discs.solving.board import REDUCTIONS, Board
 from sl_discs.solving.presolved import ROUNDED, Presolved
 
 # Nominal seconds of a turn, after which another prover, the chains or Ctrl-C have theirs.
@@ -127,16 +127,10 @@ Factory = Callable[[Presolved], Prover | str | None]
 
 
 class Proofs:
-    """The provers of a problem, in turns, each with as much work as the others, and what they found
-    so far.
+    """The provers of a problem, in turns, each with as much work as the others.
 
     Attributes:
-      closed: whether the best answer known is proved to be that; its value is compared with the
-        bound exactly.
-      states: [K, N] an answer that a prover found, better than any that was known then; K is 0
-        without one.
-      best: its value, or the best value known, rounded; infinitely bad without one.
-      refused: which provers could not be used, and why, in words.
+      board: what they and others found so far.
     """
 
     def __init__(self, presolved: Presolved, provers: Sequence[Factory] = ()):
@@ -144,45 +138,28 @@ class Proofs:
         problem = presolved.original
         reduced = presolved.left
         self._problem = problem
-        self._sign = 1 if problem.maximise else -1
-        self.states = presolved.found[:0]
-        self.best = -self._sign * np.inf
-        self._incumbent: Evaluated | None = None
-        # Bounds, each tighter than the one before, with what they are from; and what had one that
-        # an answer passes.
-        self._bounds: list[tuple[Fraction | float, str]] = []
-        self._wrong: set[str] = set()
-        self.closed = False
+        self.board = Board(problem)
         made = [make(presolved) for make in provers]
         self._waiting = collections.deque(one for one in made if isinstance(one, Prover))
-        self.refused = [one for one in made if isinstance(one, str)]
-        self.compare(presolved.found)
+        self.board.refused += [one for one in made if isinstance(one, str)]
+        self._take(presolved.found, REDUCTIONS)
         by = KINDS[problem.kind].bounded_by
-        self.take_bound(problem.bound(), by)
+        self.board.take_bound(problem.bound(), by)
         of_reduced = None if reduced is problem else reduced.bound()
-        self.take_bound(None if of_reduced is None else presolved.lifted_bound(of_reduced), by)
+        if of_reduced is not None:
+            self.board.take_bound(presolved.lifted_bound(of_reduced), by)
 
     @property
-    def bound(self) -> Fraction | float | None:
-        """A value that no answer to the original problem is better than; None: not known."""
-        return self._bounds[-1][0] if self._bounds else None
-
-    @property
-    def by(self) -> str:
+    def bound_by(self) -> str:
         """What the bound is from, in words; where it proves nothing, also which provers did not end
         with a proof.
         """
-        words = [self._bounds[-1][1]] if self._bounds else []
-        if not self.closed:
+        words = [self.board.bound_by] if self.board.bound_by else []
+        if not self.board.closed:
             at_work = [f"{one.by} needs more time" for one in self._waiting]
-            if without := "; ".join([*self.refused, *at_work]):
+            if without := "; ".join([*self.board.refused, *at_work]):
                 words.append(f"({without})" if words else without)
         return " ".join(words)
-
-    @property
-    def answer(self) -> Int8[np.ndarray, "K N"]:
-        """The best answer known; K is 0 without one."""
-        return self.states if self._incumbent is None else self._incumbent.states
 
     @property
     def hopeful(self) -> bool:
@@ -192,21 +169,7 @@ class Proofs:
     @property
     def over(self) -> bool:
         """Whether there is nothing left to prove, or no prover has anything left to do."""
-        return self.closed or not self._waiting
-
-    def update_incumbent(self, found: Evaluated) -> bool:
-        """Takes feasible answers into account; returns whether one is better than the best that was
-        known.
-        """
-        if self._incumbent is not None:
-            found = Evaluated(*map(np.concatenate, zip(self._incumbent, found, strict=True)))
-        place = best_row(self._problem, found)
-        if self._incumbent is not None and place == 0:
-            return False
-        self._incumbent = Evaluated(*(part[place : place + 1] for part in found))
-        self.best = float(found.values[place])
-        self._settle()
-        return True
+        return self.board.closed or not self._waiting
 
     def advance(
         self, work: float, later: float = 0.0, is_over: Callable[[], bool] = lambda: False
@@ -217,6 +180,7 @@ class Proofs:
         Those that will need more than what there is now, and `later`, as far as they can tell, are
         given up.
         """
+        refused = self.board.refused
         later += work
         while work > 0 and not self.over and not is_over():
             prover = self._waiting.popleft()
@@ -224,52 +188,25 @@ class Proofs:
             work -= turn
             later -= turn
             try:
-                more = prover.advance(turn, self.best)
+                more = prover.advance(turn, self.board.value)
             except OSError as error:
-                self.refused.append(f"{prover.by} could not be used: {error.strerror or error}")
+                refused.append(f"{prover.by} could not be used: {error.strerror or error}")
                 more = False
             if more and prover.expected is not None and prover.expected > _PESSIMISTIC * later:
-                self.refused.append(f"{prover.by} was given up: it needs more time than is left")
+                refused.append(f"{prover.by} was given up: it needs more time than is left")
                 more = False
             if more:
                 self._waiting.append(prover)
             else:
                 prover.close()
-            self.compare(prover.states)
-            self.take_bound(prover.bound, prover.by)
+            self._take(prover.states, prover.by)
+            self.board.take_bound(prover.bound, prover.by)
 
     def close(self) -> None:
         """Ends the provers."""
         for one in self._waiting:
             one.close()
 
-    def compare(self, states: Int8[np.ndarray, "K N"]) -> None:
-        """Takes answers into account that were found beside the chains."""
-        if len(states) and self.update_incumbent(self._problem.evaluate(states)):
-            assert self._incumbent is not None
-            self.states = self._incumbent.states
-
-    def take_bound(self, found: Fraction | float | None, by: str) -> None:
-        """Takes a bound on the original problem into account, if there is one, with what it is
-        from.
-        """
-        if found is None or by in self._wrong:
-            return
-        if self.bound is None or self._sign * found < self._sign * self.bound:
-            self._bounds.append((found, by))
-            self._settle()
-
-    def _settle(self) -> None:
-        """Compares the best answer with the bound; where it passes that, what the bound is from
-        counts no more.
-        """
-        self.closed = False
-        while self._bounds and self._incumbent is not None:
-            bound, by = self._bounds[-1]
-            standing = compared(self._problem, self._incumbent.states[0], bound)
-            if standing <= 0:
-                self.closed = standing == 0
-                return
-            self._wrong.add(by)
-            self._bounds = [one for one in self._bounds if one[1] != by]
-            self.refused.append(f"{by} is left out: an answer passes its bound")
+    def _take(self, states: Int8[np.ndarray, "K N"], by: str) -> None:
+        if len(states):
+            self.board.take(self._problem.evaluate(states), by)

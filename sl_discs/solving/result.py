@@ -30,6 +30,7 @@ from sl_discs.problems.problem import (
     units,
 )
 from sl_discs.solving.answers import Answer, Answers
+from sl_discs.solving.board import Incumbent
 from sl_discs.solving.options import times
 from sl_discs.solving.presolved import Presolved
 from sl_discs.support.checks import check_label, integer
@@ -504,7 +505,7 @@ class Collector:
         self.constant = self._sign * presolved.constant
         # Of states that count as visited, and of the chains in all rounds: None until there are
         # any.
-        self._begun: Evaluated | None = None
+        self._visited: Evaluated | None = None
         self._chains: tuple[np.ndarray, np.ndarray] | None = None
         self._final: np.ndarray | None = None
         self._final_is = LAST_STATE
@@ -512,13 +513,9 @@ class Collector:
         self._traces: list[Trace] = []
         self._steps = 0
 
-    def begin(self, states: Int8[np.ndarray, "B N"]) -> Evaluated:
-        """Adds states of the original problem that count as visited; returns them with their
-        values.
-        """
-        found = self._problem.evaluate(states)
-        self._begun = self._better(found, self._begun)
-        return found
+    def visit(self, found: Evaluated) -> None:
+        """Adds an answer for each chain, which counts as visited."""
+        self._visited = self._better(found, self._visited)
 
     def _better(self, one: Evaluated, other: Evaluated | None) -> Evaluated:
         """Returns the better ones of pairs of states, by exact values where rounded ones
@@ -593,14 +590,14 @@ class Collector:
     def result(
         self,
         *,
-        known: Int8[np.ndarray, "K N"] | None = None,
+        incumbent: Incumbent | None,
         bound: Fraction | float | None,
         annealing: Mapping[str, Any],
         timing: Mapping[str, float],
         **how: Any,
     ) -> Result:
-        """Returns the result so far; a known answer that is better than those of all chains stands
-        for theirs.
+        """Returns the result so far; an incumbent that is better than the answers of all chains
+        stands for theirs.
 
         Chains keep the state with the highest value, which may be worth less after its repair than
         another one.
@@ -615,15 +612,17 @@ class Collector:
         if problem.left_out:
             bound = None
             how["bound_by"] = f"of the file, {problem.left_out}"
-        found = self._begun
+        found = self._visited
         final = self._final
         if self._chains is not None:
             found = self._better(problem.evaluate(presolved.lift(self._chains[1])), found)
         assert found is not None
-        if known is not None and len(known):
-            better = problem.evaluate(np.repeat(known, len(found.values), axis=0))
-            if self._sign * better.values[0] > (self._sign * found.values).max():
-                found = better
+        if incumbent is not None:
+            known = Evaluated(
+                *(np.repeat(part, len(found.values), axis=0) for part in incumbent.answer)
+            )
+            if self._sign * known.values[0] > (self._sign * found.values).max():
+                found = known
         states = improve(problem, found.states)
         best = found if np.array_equal(states, found.states) else problem.evaluate(states)
         given = units(problem)

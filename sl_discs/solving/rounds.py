@@ -39,6 +39,7 @@ from sl_discs.models.quadratic import sparse_is_cheaper
 from sl_discs.problems import Evaluated, Problem
 from sl_discs.problems.problem import units
 from sl_discs.samplers.registry import is_localized
+from sl_discs.solving.board import ANNEALING, INITIAL_STATES, Board
 from sl_discs.solving.options import MOST_STEPS, SolveOptions
 from sl_discs.solving.presolved import Presolved
 from sl_discs.solving.proofs import TURN, Proofs
@@ -122,24 +123,11 @@ class Clock:
         return compile_seconds() - self._compiled
 
 
-class Rival:
-    """What fills a time limit, alone or beside others.
-
-    Attributes:
-      best: the best exact value found where rivals are compared, times the sign of the problem's
-        sense.
-      conclusive: whether a trial tells what it would find in the rest of the time.
-    """
-
-    best: float = -np.inf
-    conclusive: bool = True
-
-
 # Steps that tell how long one takes, and the most of a call.
 _FIRST_WALK, _MOST_WALK = 500, 1_000_000
 
 
-class LocalSearch(Rival, abc.ABC):
+class LocalSearch(abc.ABC):
     """Walks beside the annealings of a problem, which its kind names, each on a core with its own
     random numbers.
 
@@ -148,10 +136,12 @@ class LocalSearch(Rival, abc.ABC):
     Attributes:
       name: what it is, in words.
       step_s: nominal seconds of a step.
+      conclusive: whether a trial tells what it would find in the rest of the time.
     """
 
     name: str
     step_s: float
+    conclusive: bool = True
 
     def __init__(self, seed: int, walks: int):
         self._draws = [np.random.default_rng([seed, k]) for k in range(walks)]
@@ -192,7 +182,7 @@ class LocalSearch(Rival, abc.ABC):
         return more
 
 
-class Annealer(Rival):
+class Annealer:
     """Annealings of one sampler on one problem, perhaps with a penalty of its own; each has its own
     random numbers.
 
@@ -205,6 +195,8 @@ class Annealer(Rival):
       constant: the part of the problem's value that the model omits, times the sign of its sense.
     """
 
+    name = ANNEALING
+    conclusive = True
     seconds_per_step: float | None = None
 
     def __init__(self, problem: Problem, options: SolveOptions):
@@ -303,170 +295,84 @@ def is_over(options: SolveOptions, clock: Clock) -> bool:
     return clock.left() <= 0 or options.is_interrupted()
 
 
-class Watcher:
-    """Checks the chains after each call to the engine, gives provers their turns, and decides when
-    the run ends.
-
-    Unless the options want the values of chains alone, proofs are told of better values, and the
-    run ends when nothing is left to prove. Provers have no turns without a time limit. With one,
-    once a twentieth of it has passed and there are good answers, they have that part of it, and
-    three quarters of the time that passes where one of them expects to end with a proof.
-
-    Attributes:
-      reason: `target`, `bound`, `callback`, `interrupt` or `time`; empty while there is none.
-      constant: what the chains' values leave out of the problem's, times the sign of its sense.
-    """
-
-    def __init__(self, presolved: Presolved, options: SolveOptions, proofs: Proofs, clock: Clock):
-        self.reason = ""
-        self._presolved = presolved
-        self._options = options
-        self._clock = clock
-        self._units = units(presolved.original)
-        self._sign = 1.0 if presolved.original.maximise else -1.0
-        self.constant = 0.0
-        self._proofs = proofs if options.ends_at_proof else None
-        self._best = -self._sign * np.inf
-        self._before = self._done = 0
-        self._highest = -np.inf
-        self._seen = -np.inf  # the highest value of a chain, with the constant
-        # When provers may begin to have turns, and the seconds that they had.
-        self._begun_at = clock()
-        self._spent_s = 0.0
-
-    def _lacking(self) -> float:
-        """Returns the seconds that provers lack of their part so far; 0 if they have none, or are
-        over.
-        """
-        limit = self._options.time_limit
-        passed = self._clock() - self._begun_at
-        if self._proofs is None or limit is None or self._proofs.over or passed < BOUNDS * limit:
-            return 0.0
-        return max(BOUNDS * limit, PROOFS * passed * self._proofs.hopeful) - self._spent_s
-
-    def exactly(self, states: np.ndarray) -> Evaluated:
-        """Evaluates states of the chains, which may be padded."""
-        presolved = self._presolved
-        return presolved.original.evaluate(presolved.lift(states[:, : len(presolved.kept)]))
-
-    def next_round(self) -> int:
-        """Ends a round; the number of its steps that were run."""
-        done = self._done
-        self._done = 0
-        self._highest = -np.inf
-        self._before += done
-        return done
-
-    def reached(self, found: Evaluated) -> bool:
-        """Takes verified answers into account; returns whether the run ends."""
-        self._best = self._sign * max(
-            self._sign * self._best, float((self._sign * found.values).max())
-        )
-        if self._proofs is not None:
-            self._proofs.update_incumbent(found)
-            if self._proofs.closed:
-                self.reason = "bound"
-        target = self._options.target
-        if target is not None and self._sign * (self._units.value(self._best) - target) >= 0:
-            self.reason = "target"
-        return bool(self.reason)
-
-    def __call__(self, done: int, best: Best) -> bool:
-        """Watches `anneal`; values are recomputed exactly where they are used."""
-        self._done = done
-        options = self._options
-        values = np.asarray(best.value)[0, : options.num_chains]
-        place = int(np.argmax(values))
-        self._seen = max(self._seen, float(values[place]) + self.constant)
-        lacking = self._lacking()
-        due = lacking >= TURN
-        if values[place] > self._highest and (due or self._is_used(float(values[place]))):
-            self._highest = values[place]
-            self.reached(self.exactly(np.asarray(best.x[0, place])[None]))
-        if self._proofs is not None and due and not self.reason:
-            begin = self._clock()
-            over = functools.partial(is_over, options, self._clock)
-            self._proofs.advance(lacking, PROOFS * max(self._clock.left(), 0.0), over)
-            # Work that they save for a long computation is spent, too.
-            self._spent_s += max(lacking, self._clock() - begin)
-            self.reason = "bound" if self._proofs.closed else ""
-        if options.callback is not None:
-            best = self._units.value(self._best)
-            if options.callback(self._before + done, best) and not self.reason:
-                self.reason = "callback"
-        if not self.reason and options.is_interrupted():
-            self.reason = "interrupt"
-        if not self.reason and self._clock.left() <= 0:
-            self.reason = "time"
-        return bool(self.reason)
-
-    def status(self) -> str:
-        """Returns the best value so far, less its penalty, the bound, and the seconds that are
-        left.
-        """
-        best = max(self._seen, self._sign * self._best)
-        value = self._units.value
-        parts = [f"best {value(self._sign * best):.6g}"] if math.isfinite(best) else []
-        if self._proofs is not None and self._proofs.bound is not None:
-            parts.append(f"bound {value(float(self._proofs.bound)):.6g}")
-        if self._options.time_limit is not None:
-            parts.append(f"{max(self._clock.left(), 0.0):.0f} s left")
-        return ", ".join(parts)
-
-    def _is_used(self, value: float) -> bool:
-        """Tells whether target, callback or bound ask for the exact value; the bound only if it is
-        about as good.
-        """
-        if self._options.target is not None or self._options.callback is not None:
-            return True
-        bound = None if self._proofs is None else self._proofs.bound
-        if bound is None:
-            return False
-        return bool(
-            value + self.constant
-            >= self._sign * float(bound) - _ABOUT * max(1.0, abs(float(bound)))
-        )
-
-
 class Rounds:
-    """Plays rounds of annealing and of local search on one problem, watches them, and collects what
-    they find.
+    """Plays rounds of annealing and of local search on one problem, gives provers their turns, and
+    decides when the run ends.
+
+    With provers, it ends when nothing is left to prove. They have no turns without a time limit.
+    With one, once a twentieth of it has passed and there are good answers, they have that part of
+    it, and three quarters of the time that passes where one of them expects to end with a proof.
 
     Attributes:
-      watcher: its `reason` says why the run ends, and is empty before.
+      board: what is known; without provers, of what chains visited alone.
+      reason: why the run ends: `target`, `bound`, `callback`, `interrupt` or `time`; empty before.
       collector: of everything that was visited.
-      bar: called with the name of a sampler, the number of chain-steps done, and what the watcher
-        says.
+      bar: called with the name of a sampler, the number of chain-steps done, and what is known, in
+        words.
     """
 
     def __init__(
         self,
         presolved: Presolved,
         options: SolveOptions,
-        proofs: Proofs,
+        proofs: Proofs | None,
         clock: Clock,
         states: Int8[np.ndarray, "R N"] | None = None,
     ):
         """Begins; chains begin in `states` in turn, or at random."""
         self._presolved = presolved
         self._options = options
+        self._proofs = proofs
         self._clock = clock
         self._problem = presolved.original
-        self._number = 0
+        self._sign = 1.0 if self._problem.maximise else -1.0
+        self._units = units(self._problem)
         self._states = states
+        self._number = 0
+        self._steps = 0
+        # The highest value of a chain so far, in the problem's units, and whether it is on the
+        # board.
+        self._highest = -np.inf
+        self._is_verified = True
+        # When provers may begin to have turns, and the seconds that they had.
+        self._begun_at = clock()
+        self._spent_s = 0.0
+        self.board = Board(self._problem) if proofs is None else proofs.board
+        self.reason = ""
         self.collector = Collector(presolved)
-        self.watcher = Watcher(presolved, options, proofs, clock)
         self.bar: Advance = lambda name, done, words="": None
+        incumbent = self.board.incumbent
+        if states is not None:
+            self.visit(self._problem.evaluate(states), INITIAL_STATES)
+        if incumbent is not None and incumbent.by != INITIAL_STATES:
+            self.visit(incumbent.answer, incumbent.by)
 
-    def begin(self) -> None:
-        """Counts the initial states as visited, or those that reductions found."""
-        self.visit(self._presolved.found if self._states is None else self._states)
+    def visit(self, found: Evaluated, by: str) -> None:
+        """Counts answers as visited, by chains in turn."""
+        chains = self._options.num_chains
+        self.collector.visit(
+            Evaluated(*(np.resize(part, (chains, *part.shape[1:])) for part in found))
+        )
+        self.take(found, by)
 
-    def visit(self, states: Int8[np.ndarray, "K N"]) -> None:
-        """Counts states of the original problem as visited, by chains in turn."""
-        if len(states):
-            shape = self._options.num_chains, states.shape[1]
-            self.watcher.reached(self.collector.begin(np.resize(states, shape)))
+    def take(self, found: Evaluated, by: str) -> None:
+        """Takes verified answers into account, which may end the run."""
+        self.board.take(found, by)
+        self._judge()
+
+    def _judge(self) -> None:
+        """Ends the run where what is known is as good as is asked for, or as can be."""
+        target = self._options.target
+        if self._proofs is not None and self.board.closed:
+            self.reason = "bound"
+        if target is not None:
+            ahead = self._units.value(self.board.value) - target
+            self.reason = "target" if self._sign * ahead >= 0 else self.reason
+
+    def verify(self, states: np.ndarray) -> Evaluated:
+        """Evaluates states of the reduced problem, which may be padded, on the original."""
+        reduced = states[:, : len(self._presolved.kept)]
+        return self._problem.evaluate(self._presolved.lift(reduced))
 
     def share(self, annealer: Annealer, search: LocalSearch | None = None) -> None:
         """Fills the seconds that are left, by annealings and perhaps a local search beside them.
@@ -475,27 +381,31 @@ class Rounds:
         rest; where both found the same, they share it, annealing first. A local search whose trial
         is too short to tell what it would find has its trial alone.
         """
-        rivals: list[Rival] = [annealer]
+        rivals: list[Annealer | LocalSearch] = [annealer]
         if search is not None:
             rivals.append(search)
         compared = len(rivals) > 1
         left = self._clock.left()
         # Alone, annealing has a first answer, also for provers.
         for one in rivals:
-            if not self.watcher.reason:
+            if not self.reason:
                 self.fill(one, (TRIAL if compared else BOUNDS) * left, compared=compared)
         if compared:
             rivals = [one for one in rivals if one.conclusive]
-            best = max(one.best for one in rivals)
-            rivals = [one for one in rivals if one.best == best]
+            values = [self.board.values.get(one.name, -np.inf) for one in rivals]
+            rivals = [
+                one for one, value in zip(rivals, values, strict=True) if value == max(values)
+            ]
         for number, one in enumerate(rivals):
-            if not self.watcher.reason:
+            if not self.reason:
                 self.fill(
                     one, self._clock.left() / (len(rivals) - number), compared=len(rivals) > 1
                 )
 
-    def fill(self, rival: Rival, seconds: float, *, compared: bool) -> None:
-        """Anneals in rounds, or searches, for `seconds`; finds the `best` value where compared."""
+    def fill(self, rival: Annealer | LocalSearch, seconds: float, *, compared: bool) -> None:
+        """Anneals in rounds, or searches, for `seconds`; verifies what chains found where
+        compared.
+        """
         end = self._clock.left() - seconds
 
         def left() -> float:
@@ -504,19 +414,14 @@ class Rounds:
         if isinstance(rival, LocalSearch):
             self._search(rival, left)
             return
-        assert isinstance(rival, Annealer)
         longest = 0
         while length := rival.next_length(left(), longest):
             states = self.play(rival, length, left)
             longest = max(longest, length)
             if compared:
-                self._compare(rival, states)
-            if self.watcher.reason:
+                self.take(self.verify(states), ANNEALING)
+            if self.reason:
                 return
-
-    def _compare(self, rival: Rival, states: Int8[np.ndarray, "B N"]) -> None:
-        values = self.watcher.exactly(states).values
-        rival.best = max(rival.best, float((values if self._problem.maximise else -values).max()))
 
     def _search(self, search: LocalSearch, left: Callable[[], float]) -> None:
         more = True
@@ -526,13 +431,9 @@ class Rounds:
             before = states
             states = search.state[None]
             if not np.array_equal(states, before):
-                self._compare(search, states)
-                self.visit(self._presolved.lift(states))
-            if self.watcher(
-                0, Best(np.full((1, 1), -np.inf), np.zeros((1, 1, 0), np.int8))
-            ):  # no chain has moved
+                self.visit(self.verify(states), search.name)
+            if self._ends(0):
                 break
-        self.watcher.next_round()
 
     def play(
         self, annealer: Annealer, length: int, left: Callable[[], float] | None = None
@@ -544,6 +445,7 @@ class Rounds:
         """
         options = annealer.options
         engine = annealer.engine
+        chains = annealer.chains
         method = options.method(length, fit=options.fills_time)
         # A hundredth of the steps, but no more than the steps of a call, which cannot be
         # interrupted.
@@ -561,9 +463,11 @@ class Rounds:
         timed = None
         if left is not None and annealer.timed and annealer.seconds_per_step is not None:
             timed = TimedSchedule(settings, length, seconds_per_step=annealer.seconds_per_step)
+        constant = self.collector.constant + annealer.constant
 
         def watch(done: int, best: Best) -> bool:
-            over = self.watcher(done, best)
+            self._inspect(best, constant)
+            over = self._ends(done)
             return over or (timed is not None and left is not None and left() <= 0)
 
         def plan(done: int) -> ClockTemperatures:
@@ -574,12 +478,11 @@ class Rounds:
 
         def tell(steps: int) -> None:
             annealing = "" if options.time_limit is None else f"annealing {self._number + 1}, "
-            self.bar(options.sampler, steps * options.num_chains, annealing + self.watcher.status())
+            self.bar(options.sampler, steps * options.num_chains, annealing + self._status())
 
-        self.watcher.constant = self.collector.constant + annealer.constant
-        annealer.chains.set_instance_ids([self._number] * annealer.chains.shape.num_instances)
+        chains.set_instance_ids([self._number] * chains.shape.num_instances)
         outcome = anneal(
-            annealer.chains,
+            chains,
             method,
             settings,
             tell,
@@ -588,10 +491,81 @@ class Rounds:
             steps_per_call=steps_per_call,
             temperatures=plan if timed is not None else None,
         )
-        played = self.watcher.next_round()
-        complete = played == length or (timed is not None and self.watcher.reason in ("", "time"))
+        complete = chains.done == length or (timed is not None and self.reason in ("", "time"))
         played_at = schedule_of(method, settings) if timed is None else timed
-        self.collector.add(outcome, every, played_at, played, annealer.constant, complete=complete)
+        self.collector.add(
+            outcome, every, played_at, chains.done, annealer.constant, complete=complete
+        )
         self._number += 1
-        annealer.seconds_per_step = max(outcome.run_s, 1e-9) / played
+        self._steps += chains.done
+        annealer.seconds_per_step = max(outcome.run_s, 1e-9) / chains.done
         return outcome.best[1][0]
+
+    def _lacking(self) -> float:
+        """Returns the seconds that provers lack of their part so far; 0 if they have none, or are
+        over.
+        """
+        limit = self._options.time_limit
+        passed = self._clock() - self._begun_at
+        if self._proofs is None or limit is None or self._proofs.over or passed < BOUNDS * limit:
+            return 0.0
+        return max(BOUNDS * limit, PROOFS * passed * self._proofs.hopeful) - self._spent_s
+
+    def _inspect(self, best: Best, constant: float) -> None:
+        """Verifies the best state of the chains where that is used: by a target, a callback, a
+        prover, or a bound that is about as good.
+
+        `constant` is what the chains' values leave out of the problem's.
+        """
+        values = np.asarray(best.value)[0, : self._options.num_chains]
+        chain = int(np.argmax(values))
+        value = float(values[chain]) + constant
+        if value > self._highest:
+            self._highest = value
+            self._is_verified = False
+        if self._is_verified or value < self._highest:
+            return
+        used = self._options.target is not None or self._options.callback is not None
+        bound = self.board.bound
+        if bound is not None:
+            short = _ABOUT * max(1.0, abs(float(bound)))
+            used = used or value >= self._sign * float(bound) - short
+        if used or self._lacking() >= TURN:
+            self._is_verified = True
+            self.take(self.verify(np.asarray(best.x[0, chain])[None]), ANNEALING)
+
+    def _ends(self, done: int) -> bool:
+        """Gives provers the turn that is due; returns whether the run ends, after `done` steps of a
+        round.
+        """
+        options = self._options
+        lacking = self._lacking()
+        if self._proofs is not None and lacking >= TURN and not self.reason:
+            begin = self._clock()
+            over = functools.partial(is_over, options, self._clock)
+            self._proofs.advance(lacking, PROOFS * max(self._clock.left(), 0.0), over)
+            # Work that they save for a long computation is spent, too.
+            self._spent_s += max(lacking, self._clock() - begin)
+            self._judge()
+        if options.callback is not None:
+            best = self._units.value(self.board.value)
+            if options.callback(self._steps + done, best) and not self.reason:
+                self.reason = "callback"
+        if not self.reason and options.is_interrupted():
+            self.reason = "interrupt"
+        if not self.reason and self._clock.left() <= 0:
+            self.reason = "time"
+        return bool(self.reason)
+
+    def _status(self) -> str:
+        """Returns the best value so far, less its penalty, the bound, and the seconds that are
+        left.
+        """
+        best = max(self._highest, self._sign * self.board.value)
+        value = self._units.value
+        parts = [f"best {value(self._sign * best):.6g}"] if math.isfinite(best) else []
+        if self.board.bound is not None:
+            parts.append(f"bound {value(float(self.board.bound)):.6g}")
+        if self._options.time_limit is not None:
+            parts.append(f"{max(self._clock.left(), 0.0):.0f} s left")
+        return ", ".join(parts)

@@ -18,6 +18,7 @@ from jaxtyping import Int8
 from sl_discs.engines.devices import check_threads, num_cores
 from sl_discs.problems import Problem
 from sl_discs.problems.problem import checked_problem, normal_form, units
+from sl_discs.solving.board import ANNEALING, INITIAL_STATES, REDUCTIONS
 from sl_discs.solving.options import AUTO, SolveOptions, as_states, times
 from sl_discs.solving.presolved import Presolved, unreduced
 from sl_discs.solving.proofs import Proofs
@@ -174,11 +175,17 @@ def annealed(problem: Problem, options: SolveOptions) -> Result:
             f"s, more than the time limit of {limit:g} s; one short annealing will be played",
             stacklevel=4,
         )
-    presolved = begun_greedily(presolved, options)
     provers = workers_of(problem).provers if options.proofs else ()
     with contextlib.closing(Proofs(presolved, provers)) as proofs:
+        board = proofs.board
         if states is not None:
-            proofs.update_incumbent(problem.evaluate(states))
+            board.take(problem.evaluate(states), INITIAL_STATES)
+        greedy = workers_of(problem).greedy
+        if greedy is not None and options.fills_time and options.searches:
+            # It costs less than the shortest annealing, for which a limit may be too short.
+            state = greedy(reduced)
+            if state is not None:
+                board.take(problem.evaluate(presolved.lift(state)), "a greedy answer")
         if not too_large:
             # Without a good answer, provers cannot tell how long they will take.
             short = (
@@ -190,30 +197,14 @@ def annealed(problem: Problem, options: SolveOptions) -> Result:
                 short, math.inf, lambda: clock() >= _FIRST_TURNS * limit or options.is_interrupted()
             )
             search = None
-            if limit == math.inf and not proofs.closed:
-                search = local_search(presolved.left, options)
+            if limit == math.inf and not board.closed:
+                search = local_search(reduced, options)
             if search is not None:
                 search.play(int(_SEARCH_S / search.step_s))
-                proofs.compare(presolved.lift(search.state[None]))
-            if options.ends_at_proof and proofs.closed:
-                return _without_chains(presolved, proofs, proofs.by, options.seed, clock)
+                board.take(problem.evaluate(presolved.lift(search.state[None])), search.name)
+            if options.ends_at_proof and board.closed:
+                return _without_chains(presolved, proofs, proofs.bound_by, options.seed, clock)
         return _searched(presolved, options, proofs, clock, states, too_large=too_large)
-
-
-def begun_greedily(presolved: Presolved, options: SolveOptions) -> Presolved:
-    """Returns what reductions left, with a greedy answer as found, where `auto` fills a time limit.
-
-    It costs less than the shortest annealing, for which a limit may be too short.
-    """
-    greedy = workers_of(presolved.original).greedy
-    if greedy is None or not (options.fills_time and options.searches):
-        return presolved
-    state = greedy(presolved.left)
-    if state is None:
-        return presolved
-    return dataclasses.replace(
-        presolved, found=np.concatenate([presolved.found, presolved.lift(state)])
-    )
 
 
 def local_search(problem: Problem, options: SolveOptions) -> LocalSearch | None:
@@ -248,12 +239,10 @@ def _searched(
     search = None
     if options.fills_time and not too_large:
         search = local_search(presolved.left, options)
-    rounds = Rounds(presolved, options, proofs, clock, states)
-    rounds.begin()
     # What is found beside the chains counts, unless the values asked for are those that chains
     # visit.
-    if options.ends_at_proof:
-        rounds.visit(proofs.states)
+    counted = proofs if options.ends_at_proof else None
+    rounds = Rounds(presolved, options, counted, clock, states)
     total = None if limit is not None else annealer.first * options.num_chains
     with progress_bar(total, shown=options.progress) as rounds.bar:
         assert annealer.chains
@@ -268,21 +257,22 @@ def _searched(
             rounds.share(annealer, search)
         else:
             visited = rounds.play(annealer, annealer.first)
-            while limit is not None and not rounds.watcher.reason:
+            while limit is not None and not rounds.reason:
                 rounds.play(annealer, annealer.first)
     run_s = clock() - build_s
-    if limit is None and options.ends_at_proof and not rounds.watcher.reason and not proofs.over:
-        rounds.watcher.reached(rounds.watcher.exactly(visited))
+    if limit is None and options.ends_at_proof and not rounds.reason and not proofs.over:
+        rounds.take(rounds.verify(visited), ANNEALING)
         # Without a time limit, results do not depend on the time that provers take.
         proofs.advance(_AFTER_S, 0.0, functools.partial(is_over, options, clock))
     notes = [annealer.note] if annealer.note else []
-    if search is not None and search.best > annealer.best:
+    values = rounds.board.values
+    if search is not None and values.get(search.name, -math.inf) > values.get(ANNEALING, -math.inf):
         notes.append(f"the best answer is by {search.name}")
     return rounds.collector.result(
-        known=proofs.answer if options.ends_at_proof else None,
-        stopped=rounds.watcher.reason or ("steps" if limit is None else "time"),
-        bound=proofs.bound,
-        bound_by=proofs.by,
+        incumbent=rounds.board.incumbent,
+        stopped=rounds.reason or ("steps" if limit is None else "time"),
+        bound=proofs.board.bound,
+        bound_by=proofs.bound_by,
         timing={"build_s": build_s, "compile_s": clock.compiling(), "run_s": run_s},
         engine=annealer.engine.name,
         engine_note="; ".join(notes),
@@ -309,7 +299,8 @@ def _by_reductions(presolved: Presolved, options: SolveOptions, clock: Clock) ->
         else [one for one in workers_of(problem).provers if one in EXACT]
     )
     proofs = Proofs(dataclasses.replace(unreduced(problem), found=states), provers)
-    proofs.take_bound(presolved.lifted_bound(proofs.best - presolved.constant), "reductions")
+    board = proofs.board
+    board.take_bound(presolved.lifted_bound(board.value - presolved.constant), REDUCTIONS)
     proofs.advance(options.bound_seconds)
     return _without_chains(
         presolved, proofs, "reductions left nothing to search", options.seed, clock
@@ -320,12 +311,15 @@ def _without_chains(
     presolved: Presolved, proofs: Proofs, note: str, seed: int, clock: Clock
 ) -> Result:
     """Returns the result of the best answer known, which no chain is to improve."""
+    incumbent = proofs.board.incumbent
+    assert incumbent is not None
     collector = Collector(presolved)
-    collector.begin(proofs.answer)
+    collector.visit(incumbent.answer)
     return collector.result(
-        stopped="bound" if proofs.closed else "steps",
-        bound=proofs.bound,
-        bound_by=proofs.by,
+        incumbent=incumbent,
+        stopped="bound" if proofs.board.closed else "steps",
+        bound=proofs.board.bound,
+        bound_by=proofs.bound_by,
         timing={"build_s": clock(), "compile_s": clock.compiling(), "run_s": 0.0},
         engine="none",
         engine_note=note,

@@ -119,9 +119,9 @@ def test_hopeless_problems_are_given_up():
     """
     problem = sl_discs.mis(nx.gnp_random_graph(300, 0.1, seed=1))
     proofs = Proofs(unreduced(problem), [covers.Cover, cliques.clique_prover])
-    proofs.best = 44.0
+    proofs.board.value = 44.0
     proofs.advance(3.0, 10.0)
-    assert proofs.over and proofs.refused == [
+    assert proofs.over and proofs.board.refused == [
         "branch and bound was given up: it needs more time than is left"
     ]
     assert cliques.clique_prover(unreduced(sl_discs.mis(nx.path_graph(2_001)))).endswith(
@@ -141,11 +141,11 @@ def test_provers_are_hopeful_only_while_one_expects_to_end():
     proofs = Proofs(
         unreduced(sl_discs.mis(nx.gnp_random_graph(200, 0.1, seed=1))), WORKERS["mis"].provers
     )
-    proofs.best = 40.0
+    proofs.board.value = 40.0
     assert not proofs.hopeful
     proofs.advance(1.0, 30.0)
     assert not proofs.over and proofs.hopeful
-    assert proofs.by == "a clique cover (branch and bound needs more time)"
+    assert proofs.bound_by == "a clique cover (branch and bound needs more time)"
 
 
 # Integer programming in a process: clique inequalities, the relaxation, and proofs.
@@ -182,7 +182,7 @@ def test_a_process_stops_after_the_relaxation_and_ends_with_the_proofs():
     """
     problem = sl_discs.mis(nx.gnp_random_graph(120, 0.04, seed=1), weight=range(1, 121))
     proofs = Proofs(unreduced(problem), [integer.integer_prover])
-    while proofs.bound is None:
+    while proofs.board.bound is None:
         proofs.advance(0.2)
     (prover,) = proofs._waiting
     process, relaxed = prover._process, prover._relaxed

@@ -132,7 +132,7 @@ def test_known_values():
     assert bound_of(scaled) == pytest.approx(
         -0.3 * (2 * 5 * (1 + np.cos(np.pi / 5)) / 2 - 5), rel=2e-3
     )
-    assert Proofs(unreduced(odd)).by == "the positive weights"
+    assert Proofs(unreduced(odd)).bound_by == "the positive weights"
 
 
 def test_terms_without_couplings():

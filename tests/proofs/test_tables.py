@@ -110,4 +110,4 @@ def test_what_is_too_large_has_no_tables():
     assert tables.enumeration(dense) is None and tables.elimination(dense) is None
     proofs = Proofs(dense, WORKERS["maxcut"].provers)
     proofs.advance(0.1)
-    assert proofs.refused == []
+    assert proofs.board.refused == []

@@ -23,7 +23,7 @@ def bound_of(problem):
     """By all provers that do not need to search."""
     proofs = Proofs(unreduced(problem), workers_of(problem).provers)
     proofs.advance(1.0)
-    return proofs.bound
+    return proofs.board.bound
 
 
 @settings(deadline=None, max_examples=60)
@@ -90,7 +90,7 @@ def test_what_reductions_leave_has_no_fractional_bound(maximise):
     if not maximise:
         problem = sl_discs.ising(None, dict.fromkeys(graph.edges, 1))
     left = presolve(problem)
-    bound = Proofs(left).bound
+    bound = Proofs(left).board.bound
     assert 0 < left.problem.num_variables < 30 and float(bound).is_integer()
     sign = 1 if maximise else -1
     assert sign * bound >= sign * sl_discs.solve(problem, steps=300, chains=2).best_value

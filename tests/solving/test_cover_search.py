@@ -163,7 +163,7 @@ def test_the_best_answer_may_be_its(searches, kind):
     problem = hard(kind)
     found = sl_discs.solve(problem, time_limit=2 * LIMIT_S, seed=1)
     assert CoverSearch.name in found.engine_note and found.feasible
-    assert problem.value(found.best_sample) == found.best_value == abs(searches[-1].best)
+    assert problem.value(found.best_sample) == found.best_value
 
 
 def test_it_is_for_auto_and_answers_after_reductions(monkeypatch):

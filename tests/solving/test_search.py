@@ -18,8 +18,8 @@ pytestmark = pytest.mark.usefixtures("limits_in_cpu_time")
 class Claimed(Annealer):
     """Annealings that claim to find a value."""
 
-    def __init__(self, name, best):
-        self.name, self.best = name, best
+    def __init__(self, name, value):
+        self.name, self.value = name, value
 
 
 class ClaimedSearch(LocalSearch):
@@ -27,8 +27,8 @@ class ClaimedSearch(LocalSearch):
 
     state = np.zeros(2, np.int8)
 
-    def __init__(self, name, best, conclusive):
-        self.name, self.best, self.conclusive = name, best, conclusive
+    def __init__(self, name, value, conclusive):
+        self.name, self.value, self.conclusive = name, value, conclusive
 
     def walk(self, place, draws):
         raise AssertionError("is not asked")
@@ -47,9 +47,12 @@ class ClaimedSearch(LocalSearch):
 def test_the_time_is_shared_by_success(monkeypatch, best, conclusive, rest):
     """After a trial of each; a search has the rest where its trial tells what it would find."""
     filled = []
-    monkeypatch.setattr(
-        Rounds, "fill", lambda self, one, seconds, *, compared: filled.append((one.name, seconds))
-    )
+
+    def fill(self, rival, seconds, *, compared):
+        filled.append((rival.name, seconds))
+        self.board.values[rival.name] = rival.value
+
+    monkeypatch.setattr(Rounds, "fill", fill)
     monkeypatch.setattr(Clock, "left", lambda self: 10.0)
     presolved = unreduced(sl_discs.mis([(0, 1)]))
     rounds = Rounds(presolved, SolveOptions(time_limit=10.0, chains=2), Proofs(presolved), Clock())
