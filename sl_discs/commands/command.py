@@ -15,7 +15,7 @@ import signal
 import sys
 import types
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -189,12 +189,70 @@ class Command:
         return f"{usage}\n\n{inspect.cleandoc(self.words or '')}\n\nflags:\n{shown}{note}"
 
 
-def attributes_of(documented: type) -> str:
-    """Returns the section `Attributes` of a class's docstring: a field and its meaning in each
-    paragraph.
+def section_of(documented: Callable, title: str) -> dict[str, str]:
+    """Returns a section of a docstring, such as `Args` or `Attributes`, as meanings by name."""
+    text = inspect.getdoc(documented) or ""
+    section = text.partition(f"{title}:\n")[2].partition("\n\n")[0]
+    entries = re.findall(r"^  (\w+(?:, \w+)*): (.*(?:\n {4}.*)*)", section, re.MULTILINE)
+    return {names: " ".join(meaning.split()) for names, meaning in entries}
+
+
+class _Numbers(flags.ArgumentParser):
+    """Reads a number, or several that are separated by commas."""
+
+    syntactic_help = "a number, or several separated by commas"
+
+    def parse(self, argument):
+        try:
+            numbers = tuple(map(float, argument.split(",")))
+        except ValueError:
+            raise ValueError("expected numbers, separated by commas") from None
+        return numbers[0] if len(numbers) == 1 else numbers
+
+
+# The annotations of arguments that a flag can give.
+_PARSERS: dict[str, Callable[[], flags.ArgumentParser]] = {
+    "float": flags.FloatParser,
+    "int": flags.IntegerParser,
+    "str": flags.ArgumentParser,
+    "float | Sequence[float]": _Numbers,
+    "tuple[float, float] | Mapping[str, object]": _Numbers,
+}
+
+
+def define_arguments(
+    own: flags.FlagValues,
+    function: Callable,
+    known: Mapping[str, Iterable[str]] = types.MappingProxyType({}),
+    required: Collection[str] = (),
+) -> list[str]:
+    """Defines a flag for each argument of a function that a flag can give, and returns their names.
+
+    Args:
+      own: the command's flags.
+      function: its signature has the defaults, and the section `Args` of its docstring the words.
+      known: values of some arguments, which their words list.
+      required: arguments whose defaults a command does not take.
     """
-    section = (inspect.getdoc(documented) or "").partition("Attributes:\n")[2].partition("\n\n")[0]
-    return section.replace("\n    ", " ")
+    meanings = section_of(function, "Args")
+    names = []
+    for name, argument in inspect.signature(function).parameters.items():
+        annotation = argument.annotation.removesuffix(" | None")
+        # Commands always show progress.
+        if name == "progress" or annotation not in {"bool", *_PARSERS}:
+            continue
+        words = meanings[name].replace("None: ", "default: ")
+        if name in known:
+            words += f" Known: {', '.join(known[name])}."
+        words = words[0].upper() + words[1:]
+        if annotation == "bool":
+            flags.DEFINE_boolean(name, argument.default, words, own)
+        elif name in required:
+            flags.DEFINE(_PARSERS[annotation](), name, None, words, own, required=True)
+        else:
+            flags.DEFINE(_PARSERS[annotation](), name, argument.default, words, own)
+        names.append(name)
+    return names
 
 
 def _import_code(argv: Sequence[str], own_flags: flags.FlagValues) -> None:

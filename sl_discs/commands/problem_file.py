@@ -23,10 +23,8 @@ from sl_discs.support.files import check_file
 from sl_discs.support.terminal import printable
 
 
-def define_flags(define: Any, engines: Collection[str]) -> None:
-    """Adds the flags that describe a file and how its problems are sampled; `define` as of
-    `own_flags`.
-    """
+def define_flags(define: Any) -> None:
+    """Adds the flags that describe a file and fields of a sampler; `define` as of `own_flags`."""
     words = (
         f"Problem to solve: {join_names([*KINDS, 'one of your own'])}. Required for a graph; "
         "known for a file of a model, and mis for a SAT formula."
@@ -43,8 +41,6 @@ def define_flags(define: Any, engines: Collection[str]) -> None:
     define.float("penalty", None, words)
     words = "A field of the sampler's config as NAME=VALUE, such as --field=sigma=4.0."
     define.multi_string("field", [], words)
-    define.enum("engine", "auto", engines, "Engine that runs the chains.")
-    define.integer("seed", 0, "Seed of all random numbers.")
 
 
 def define_format(define: Any) -> None:
@@ -94,16 +90,17 @@ def numbered(path: str | None, number: int, count: int) -> str | None:
     )
 
 
-def fields_of(given: list[str], flags_of_their_own: Collection[str]) -> dict[str, Any]:
-    """Returns the sampler's fields from NAME=VALUE; InputError for another form, or a flag of the
-    command.
+def arguments_of(own: flags.FlagValues, names: Collection[str]) -> dict[str, Any]:
+    """Returns the values of flags by name, and as `fields` those of --field=NAME=VALUE.
+
+    InputError for another form, or for a field that has a flag of its own.
     """
     fields = {}
-    for one in given:
+    for one in own.field:
         name, equals, value = one.partition("=")
         if not (name and equals):
             raise InputError(f"--field={one}: expected NAME=VALUE, such as --field=sigma=4.0")
-        if name in flags_of_their_own:
+        if name in names:
             raise InputError(f"--field={name}=...: use the flag --{name} instead")
         try:
             fields[name] = yaml.safe_load(value)
@@ -113,7 +110,7 @@ def fields_of(given: list[str], flags_of_their_own: Collection[str]) -> dict[str
             ValueError,
         ):  # the last of numbers and dates such as 0x_
             raise InputError(f"--field={one}: {value!r} is not a number, word or list") from None
-    return fields
+    return {name: own[name].value for name in names} | {"fields": fields}
 
 
 def seconds(read_s: float, spent: Mapping[str, float], names: Mapping[str, str]) -> str:

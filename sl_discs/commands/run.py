@@ -15,14 +15,21 @@ prints the summary.
 import functools
 import re
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from absl import flags
 from ml_collections import config_dict, config_flags
 
-from sl_discs.commands.command import Command, attributes_of, forget_flags, own_flags, parse_flags
+from sl_discs.commands.command import (
+    Command,
+    define_arguments,
+    forget_flags,
+    own_flags,
+    parse_flags,
+    section_of,
+)
 from sl_discs.engines.choice import ENGINES
 from sl_discs.engines.compiled import keep_programs
 from sl_discs.engines.devices import one_device_per_core
@@ -32,6 +39,7 @@ from sl_discs.experiment.experiment import (
     RunRequest,
     perform,
     request_of,
+    run,
     samplers_of,
 )
 from sl_discs.experiment.parts import Part
@@ -50,22 +58,31 @@ from sl_discs.support.terminal import say
 
 FLAGS, define = own_flags()
 _define_config = functools.partial(config_flags.DEFINE_config_file, default=None, flag_values=FLAGS)
-words = f"Experiment config. Fields, as --config.experiment.FIELD=VALUE:\n{attributes_of(Settings)}"
-_EXPERIMENT = _define_config("config", help_string=words)
-words = "\n".join(f"{name}: {meaning}" for name, meaning in MODEL_FIELDS.items())
+
+
+def _lines(meanings: Mapping[str, str]) -> str:
+    return "\n".join(f"{name}: {meaning}" for name, meaning in meanings.items())
+
+
+words = _lines(section_of(Settings, "Attributes"))
+_EXPERIMENT = _define_config(
+    "config", help_string=f"Experiment config. Fields, as --config.experiment.FIELD=VALUE:\n{words}"
+)
+words = _lines(MODEL_FIELDS)
 _MODEL = _define_config(
     "model_config", help_string=f"Model config. Fields, as --model_config.FIELD=VALUE:\n{words}"
 )
-_BASES = {name: sampler_fields(name) for name in known_samplers() if not is_localized(name)}
 words = "\n".join(
-    f"{sampler}: {', '.join(f'{name}={value}' for name, value in fields.items()) or 'none'}"
-    for sampler, fields in _BASES.items()
+    f"{name}: {', '.join(f'{field}={value}' for field, value in sampler_fields(name).items())}"
+    for name in known_samplers()
+    if not is_localized(name)
 )
+_OF_LOCALIZATION = _lines(section_of(Localization, "Attributes"))
 _SAMPLER = _define_config(
     "sampler_config",
     help_string="Sampler config; with --samplers, the config of one of those samplers. Fields, as "
     f"--sampler_config.FIELD=VALUE, with their defaults:\n{words}\n"
-    f"Fields of sl_ samplers in addition to those of the base:\n{attributes_of(Localization)}",
+    f"Fields of sl_ samplers in addition to those of the base:\n{_OF_LOCALIZATION}",
     # So that a file may leave out fields, such as a file of DISCS those of localization;
     # build_method checks them.
     lock_config=False,
@@ -85,11 +102,7 @@ words = (
     "writes the results."
 )
 define.string("part", None, words)
-define.boolean(
-    "overwrite",
-    False,
-    "Replace the results of another run in the same folder, which otherwise are kept.",
-)
+define_arguments(FLAGS, run)
 define.boolean("run_local", False, "Save under ./results/<save_dir_name>, as DISCS does.")
 
 
@@ -112,29 +125,27 @@ def _fields(flag) -> dict[str, Any] | None:
 
 def _samplers() -> dict[str, dict[str, Any]]:
     """Returns the fields of each sampler that the flags name, as far as they are given."""
-    given = _fields(_SAMPLER) or {}
-    if given:
-        if not isinstance(given.get("name"), str):
-            raise InputError(
-                f"--sampler_config: its name is {given.get('name')!r}; expected str, such as 'gwg'"
-            )
-        given["name"] = own_name(given["name"])
-    names = [given["name"]] if given else []
-    if FLAGS.samplers is not None:
-        names = [own_name(name) for name in FLAGS.samplers]
-    if not names:
+    config = _fields(_SAMPLER)
+    if config is None and FLAGS.samplers is None:
         raise InputError("no sampler is named; give --sampler_config=FILE or --samplers=NAME,NAME")
-    if given and given["name"] not in names:
+    if config is None:
+        return samplers_of(FLAGS.samplers)
+    samplers = samplers_of(config)
+    if FLAGS.samplers is None:
+        return samplers
+    [configured] = samplers
+    names = [own_name(name) for name in FLAGS.samplers]
+    if configured not in names:
         raise InputError(
-            f"--sampler_config is of {given['name']!r}, which --samplers={','.join(names)} "
-            "lacks; add it there, or give the config of one of these"
+            f"--sampler_config is of {configured!r}, which --samplers={','.join(names)} lacks; add "
+            "it there, or give the config of one of these"
         )
-    overridden = config_flags.get_override_values(FLAGS["sampler_config"]) if given else {}
+    overridden = config_flags.get_override_values(FLAGS["sampler_config"])
     found = []
     for name in names:
         known = method_fields(name)
         shared = {field: value for field, value in overridden.items() if field in known}
-        found.append(given if name == given.get("name") else shared | {"name": name})
+        found.append(samplers.get(name, shared | {"name": name}))
     return samplers_of(found)
 
 

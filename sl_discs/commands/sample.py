@@ -26,16 +26,15 @@ import functools
 import signal
 import time
 from pathlib import Path
-from typing import Any
 
 from sl_discs.commands import problem_file
-from sl_discs.commands.command import Command, Given, own_flags, refuse_flags
+from sl_discs.commands.command import Command, Given, define_arguments, own_flags, refuse_flags
 from sl_discs.commands.problem_file import numbered, read_problems
 from sl_discs.engines.compiled import keep_programs
 from sl_discs.engines.devices import one_device_per_core
-from sl_discs.sampling.draw_samples import AUTO, ENGINES, METHODS, SampleOptions, drawn_from
+from sl_discs.samplers.registry import is_localized, known_samplers
+from sl_discs.sampling.draw_samples import SampleOptions, drawn_from, sample
 from sl_discs.sampling.samples import Samples, numbers, summary_lines
-from sl_discs.support.errors import InputError
 from sl_discs.support.figures import or_warn
 from sl_discs.support.signals import notice_of_end
 from sl_discs.support.terminal import aligned, printable, say
@@ -46,24 +45,9 @@ _STOPPING = (
     "\nstopping with the draws made so far; a second signal ends at once and saves nothing\n"
 )
 
-problem_file.define_flags(define, ENGINES)
-words = (
-    "TAU above 0, in units of the problem's value; several, separated by commas, for a table "
-    "over temperatures."
-)
-define.list("temperature", None, words, required=True)
-words = "Minimum number of draws; default: 1,000 or, where these are worth too few, up to 16,000."
-define.integer("draws", None, words)
-define.enum("method", AUTO, [AUTO, *METHODS], "auto chooses by what is known of the problem.")
-words = (
-    "A base sampler, such as gibbs, metropolis, exchange, gwg, path_auxiliary or dmala; auto "
-    "is gibbs."
-)
-define.string("sampler", AUTO, words)
-define.integer(
-    "groups", None, "Number of chains or ladders; default: 8, or 16 for chain and low_rank."
-)
-define.float("time_limit", None, "Seconds of sampling, which then determine the number of draws.")
+_BASES = [name for name in known_samplers() if not is_localized(name)]
+ARGUMENTS = define_arguments(FLAGS, sample, {"sampler": _BASES}, ["temperature"])
+problem_file.define_flags(define)
 define.integer(
     "top", 20, "Number of marginals to print, those nearest to 1/2 first.", lower_bound=0
 )
@@ -76,28 +60,13 @@ define.string("plot", None, "Figure to write, .png.")
 
 
 def _options() -> SampleOptions:
-    """Returns the arguments of `sl_discs.sample`; all flags are checked before a file is read."""
+    """Returns the arguments of `sample`; all flags are checked before a file is read."""
     problem_file.check_flags(FLAGS, {"save": [".npz", ".csv"], "plot": [".png"]})
     if FLAGS.time_limit is not None:
         refuse_flags(FLAGS, ["draws"], "with --time_limit, which determines the number of draws")
     if FLAGS.method == "exact":
         refuse_flags(FLAGS, ["sampler", "field"], "with --method=exact, which uses no sampler")
-    names = [field.name for field in dataclasses.fields(SampleOptions) if field.name in FLAGS]
-    arguments: dict[str, Any] = {name: FLAGS[name].value for name in names}
-    arguments["temperature"] = _temperatures(FLAGS.temperature)
-    return SampleOptions(
-        **arguments, fields=problem_file.fields_of(FLAGS.field, names), progress=True
-    )
-
-
-def _temperatures(given: list[str]) -> float | list[float]:
-    try:
-        found = [float(one) for one in given]
-    except ValueError:
-        raise InputError(
-            f"--temperature={','.join(given)}: expected numbers above 0, separated by commas"
-        ) from None
-    return found[0] if len(found) == 1 else found
+    return SampleOptions(**problem_file.arguments_of(FLAGS, ARGUMENTS), progress=True)
 
 
 def _sample(given: Given) -> int:
@@ -118,7 +87,8 @@ def _sample(given: Given) -> int:
     with notice_of_end(signal.SIGINT, said=_STOPPING) as notice:
         options = dataclasses.replace(options, interrupt=lambda: notice.given)
         for number, (problem, given_in) in enumerate(found, start=1):
-            say(f"{given_in}; temperature {', '.join(FLAGS.temperature)}")
+            temperatures = options.temperatures or (options.lowest,)
+            say(f"{given_in}; temperature {', '.join(f'{one:.12g}' for one in temperatures)}")
             files = {
                 name: numbered(FLAGS[name].value, number, len(found)) for name in ("save", "plot")
             }

@@ -1,7 +1,7 @@
 """Solves the problem in a file.
 
 sl-discs solve FILE [--problem=PROBLEM] [--sampler=auto] [--time_limit=10]
-    [--target=VALUE] [--print] [--save=ANSWERS.json] [--plot=RUN.png]
+    [--target=VALUE] [--annealing=INITIAL,FINAL] [--print] [--save=ANSWERS.json] [--plot=RUN.png]
 
 PROBLEM: mis, maxcut, maxclique, vertex_cover (these but maxcut also with --weights of nodes), qubo,
 ising, or one of your own, which --import=FILE.py registers.
@@ -24,20 +24,20 @@ import functools
 import hashlib
 import signal
 from pathlib import Path
-from typing import Any
 
 from sl_discs.commands import problem_file
-from sl_discs.commands.command import Command, Given, own_flags
+from sl_discs.commands.command import Command, Given, define_arguments, own_flags
 from sl_discs.commands.problem_file import numbered, read_problems
-from sl_discs.engines.choice import ENGINES, leave_cards_alone
+from sl_discs.engines.choice import leave_cards_alone
 from sl_discs.engines.compiled import keep_programs
 from sl_discs.engines.devices import one_device_per_core
 from sl_discs.problems import Problem
 from sl_discs.problems.kind import KINDS
+from sl_discs.samplers import known_samplers
 from sl_discs.solving.answers import Answer, Answers, read_answers
 from sl_discs.solving.options import SolveOptions
 from sl_discs.solving.result import Result
-from sl_discs.solving.solver import annealed
+from sl_discs.solving.solver import annealed, solve
 from sl_discs.support.errors import InputError
 from sl_discs.support.figures import or_warn
 from sl_discs.support.files import open_regular
@@ -50,30 +50,8 @@ _STOPPING = (
     "\nstopping with the best answer so far; a second signal ends at once and saves nothing\n"
 )
 
-problem_file.define_flags(define, ENGINES)
-words = (
-    "metropolis, gibbs, exchange, gwg, path_auxiliary, dmala, sl_ and one of these, one of "
-    "your own, or auto."
-)
-define.string("sampler", "auto", words)
-define.integer(
-    "steps", None, "Steps of each chain; the default depends on the sampler and the problem's size."
-)
-words = (
-    "Seconds for building the model and sampling, which it fills; compiling for the first time "
-    "comes on top."
-)
-define.float("time_limit", None, words)
-define.float("target", None, "Stop once a value this good is found.")
-define.integer("chains", None, "Number of chains; default: 32, fewer where time is short.")
-words = (
-    "INITIAL,FINAL temperatures, in units of the value; default: chosen from the problem's "
-    "flip gains."
-)
-define.list("annealing", None, words)
-define.boolean(
-    "presolve", None, "Reduce the problem by exact rules first; default: for the sampler auto."
-)
+ARGUMENTS = define_arguments(FLAGS, solve, {"sampler": known_samplers()})
+problem_file.define_flags(define)
 define.boolean(
     "print", False, "Print the answer: a line with the label and the value of each variable."
 )
@@ -144,23 +122,7 @@ def _solve(given: Given) -> int:
 def _options() -> SolveOptions:
     """Returns the arguments of `solve`; all flags are checked before a file is read."""
     problem_file.check_flags(FLAGS, {"save": [".json", ".csv", ".txt"], "plot": [".png"]})
-    names = [field.name for field in dataclasses.fields(SolveOptions) if field.name in FLAGS]
-    arguments: dict[str, Any] = {name: FLAGS[name].value for name in names} | {
-        "annealing": _annealing()
-    }
-    return SolveOptions(**arguments, fields=problem_file.fields_of(FLAGS.field, names))
-
-
-def _annealing() -> tuple[float, float] | None:
-    if FLAGS.annealing is None:
-        return None
-    try:
-        initial, final = map(float, FLAGS.annealing)
-    except ValueError:
-        raise InputError(
-            f"--annealing={','.join(FLAGS.annealing)}: expected two numbers, INITIAL,FINAL"
-        ) from None
-    return initial, final
+    return SolveOptions(**problem_file.arguments_of(FLAGS, ARGUMENTS))
 
 
 def verification(problem: Problem, result: Result) -> tuple[bool, str]:
@@ -282,16 +244,13 @@ def _check(given: Given) -> int:
     for problem, answer in zip(problems, answers, strict=True):
         value, feasible = recount(problem, answer)
         held = feasible and value == answer.value
-        why = (
-            ""
-            if held
-            else ", which violates constraints"
-            if not feasible
-            else ", not the claimed value"
-        )
-        counted = (
-            f"{answer.value:.12g} claimed, {value:.12g} counted{why}: {'good' if held else 'WRONG'}"
-        )
+        why = ""
+        if not feasible:
+            why = ", which violates constraints"
+        elif not held:
+            why = ", not the claimed value"
+        verdict = "good" if held else "WRONG"
+        counted = f"{answer.value:.12g} claimed, {value:.12g} counted{why}: {verdict}"
         say(f"{printable(problem.name)}: {counted}")
         good &= held
     return 0 if good else 1

@@ -159,7 +159,9 @@ def _command(program: Sequence[str], index: str, more: Sequence[str]) -> str:
         shlex.join([*program, "sweep", "run", *itertools.chain(*flags)]),
         f"--sweep_index={index}",
     ]
-    return " ".join(words + [shlex.join(["--", *more])] * bool(more))
+    if more:
+        words.append(shlex.join(["--", *more]))
+    return " ".join(words)
 
 
 def _submit(sweep: Sweep, runs: Sequence[Run], root: Path, more: Sequence[str]) -> int:

@@ -132,8 +132,8 @@ def sample(
         otherwise. `Samples.chosen` says why.
       seed: at least 0, less than 2^64.
       time_limit: seconds, including compilation, which then determine the number of draws.
-      sampler: a base sampler, used by all methods except `exact`: `gibbs`, `metropolis`,
-        `exchange`, `gwg`, `path_auxiliary`, `dmala`, or one of your own; `auto` is `gibbs`.
+      sampler: a registered base sampler, such as `gwg`, used by all methods except `exact`; `auto`
+        is `gibbs`.
       groups: number of independent chains or ladders; None: 8, or 16 for chain and low_rank. Of
         ladders that swap clusters, see `tempering.swaps_clusters`, two are one group of the draws.
       engine: `cpu`, `reference`, or `auto`: `cpu` where it can run the sampler, otherwise

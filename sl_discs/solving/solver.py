@@ -87,9 +87,8 @@ def solve(
 
     Args:
       problem: from `sl_discs.maxcut`, `sl_discs.qubo` or another constructor.
-      sampler: `gwg`, `path_auxiliary`, `dmala`, `gibbs`, `metropolis`, `exchange`, any of these
-        localized (`sl_gwg`), or `auto`: `metropolis` with scan="sequential" on the CPU engine, else
-        `path_auxiliary`.
+      sampler: a registered sampler, such as `gwg` or, localized, `sl_gwg`; or `auto`: `metropolis`
+        with scan="sequential" on the CPU engine, else `path_auxiliary`.
       steps: of each chain; None: 1,000 per variable, but at most 10 million, for `metropolis`,
         `gibbs` and `exchange`, which try one or two variables per step; ten per variable, but 2,000
         to 20,000, for the others.
