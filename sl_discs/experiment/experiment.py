@@ -17,7 +17,6 @@ from sl_discs.engines.choice import leave_cards_alone
 from sl_discs.experiment.parts import Part, join_records
 from sl_discs.experiment.record import (
     ExperimentRecord,
-    SamplerRecord,
     check_finished,
     describe_devices,
     run_identity,
@@ -32,7 +31,7 @@ from sl_discs.experiment.run_sampler import (
     total_chain_steps,
 )
 from sl_discs.experiment.settings import Settings, settings_from
-from sl_discs.experiment.summary import draw_trajectories, format_summary, plot_trajectories
+from sl_discs.experiment.summary import format_summary, plot_trajectories
 from sl_discs.instances.dataset import default_data_root, graph_types, load_dataset
 from sl_discs.instances.graph import GRAPH_PROBLEMS, Dataset
 from sl_discs.localization.method import Method, build_method, method_fields
@@ -213,16 +212,10 @@ class Experiment:
           InputError: pandas is not installed.
         """
         pandas = import_extra("pandas")
-        fields = "best", "best_logged", "final", "feasible", "reference"
-        rows = [
-            {
-                "sampler": name,
-                "instance": one.name,
-                **{field: getattr(one, field) for field in fields},
-            }
-            for name, sampler in self._finished().samplers.items()
-            for one in sampler.instances
-        ]
+        rows = []
+        for name, sampler in self._finished().samplers.items():
+            for fields in (instance.without_solution() for instance in sampler.instances):
+                rows.append({"sampler": name, "instance": fields.pop("name"), **fields})
         return pandas.DataFrame(rows)
 
     def plot(self, path: str | os.PathLike | None = None):
@@ -234,8 +227,7 @@ class Experiment:
         Raises:
           InputError: matplotlib is not installed, or the file cannot be written.
         """
-        record = self._finished()
-        return plot_trajectories(record) if path is None else draw_trajectories(record, Path(path))
+        return plot_trajectories(self._finished(), path)
 
     def save(self, folder: str | os.PathLike) -> dict[str, Path]:
         """Writes the files of the experiment, as `results` describes them, and returns their paths
@@ -376,9 +368,14 @@ def perform(
         # Of all parts, so that a part that does not belong to the others is refused before it runs.
         samplers = None if folder is None else part.records(folder, kind)[part.index - 1]
         if samplers is None:
-            samplers = _play(
-                dataset, penalty, request.methods, settings, checkpoints, part.label, shown
-            )
+            samplers = {}
+            total = total_chain_steps(dataset, settings)
+            with progress_bar(total, label=part.label, shown=shown) as progress:
+                for method in request.methods:
+                    advance = functools.partial(progress, method.name)
+                    samplers[method.name] = run_sampler(
+                        dataset, penalty, method, settings, advance, checkpoints
+                    )
         if folder is not None and part.count > 1:
             part.keep_records(folder, kind, samplers)
             stack.enter_context(part.joining(folder))
@@ -407,23 +404,3 @@ def perform(
             raise
         part.remove_unfinished(folder)
         return Experiment(record, paths, resumed)
-
-
-def _play(
-    dataset: Dataset,
-    penalty: float,
-    methods: Sequence[Method],
-    settings: Settings,
-    checkpoints: Checkpoints | None,
-    label: str,
-    shown: bool,
-) -> dict[str, SamplerRecord]:
-    """Returns the record of each method."""
-    samplers = {}
-    with progress_bar(total_chain_steps(dataset, settings), label=label, shown=shown) as progress:
-        for method in methods:
-            advance = functools.partial(progress, method.name)
-            samplers[method.name] = run_sampler(
-                dataset, penalty, method, settings, advance, checkpoints
-            )
-    return samplers

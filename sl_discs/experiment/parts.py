@@ -202,16 +202,16 @@ def join_records(parts: list[SamplerRecord]) -> SamplerRecord:
     counts all chain-steps in that time.
     """
     run_s = max(part.run_s for part in parts)
-    return SamplerRecord(
+    traces: dict[str, Any] = {
+        field: np.concatenate([getattr(part, field) for part in parts], axis=1)
+        for field in BY_INSTANCE
+    }
+    return dataclasses.replace(
+        parts[0],
         instances=[instance for part in parts for instance in part.instances],
-        **{
-            field: np.concatenate([getattr(part, field) for part in parts], axis=1)
-            for field in BY_INSTANCE
-        },
-        temperature=parts[0].temperature,
+        **traces,
         chain_steps_per_s=sum(part.chain_steps_per_s * part.run_s for part in parts) / run_s,
         compile_s=max(part.compile_s for part in parts),
         run_s=run_s,
         engine="; ".join(dict.fromkeys(part.engine for part in parts)),
-        final_is=parts[0].final_is,
     )

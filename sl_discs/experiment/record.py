@@ -53,6 +53,10 @@ class InstanceRecord:
     reference: float | None  # best known objective, or None
     solution: Int8[np.ndarray, "N"]  # [N] zeros and ones
 
+    def without_solution(self) -> dict[str, Any]:
+        """Returns the other fields by name, plain values."""
+        return {name: value for name, value in vars(self).items() if name != "solution"}
+
 
 @dataclasses.dataclass(frozen=True)
 class SamplerRecord:

@@ -97,9 +97,16 @@ def write_results(record: ExperimentRecord, folder: str | os.PathLike) -> dict[s
     """
     summary = json.dumps(plain(_summary(record)), indent=2, allow_nan=False) + "\n"
     config = yaml.safe_dump(plain(record.config), sort_keys=False)
-    solutions = _solutions(record)
+    instances = next(iter(record.samplers.values())).instances
+    lengths = [len(instance.solution) for instance in instances]
+    solutions: dict[str, Any] = {
+        "names": np.array([instance.name for instance in instances], dtype=np.str_),
+        "ptr": np.cumsum([0, *lengths], dtype=np.int64),
+    }
     trajectories: dict[str, Any] = {"logged_steps": record.logged_steps}
     for name, sampler in record.samplers.items():
+        states = [instance.solution for instance in sampler.instances]
+        solutions[f"{name}/solutions"] = np.concatenate(states)
         trajectories |= {f"{name}/{field}": getattr(sampler, field) for field in ARRAYS}
     files: dict[str, Callable[[BinaryIO], object]] = {}
     folder = Path(folder)
@@ -167,13 +174,9 @@ def _summary(record: ExperimentRecord) -> dict[str, Any]:
 
 
 def _sampler_summary(sampler: SamplerRecord) -> dict[str, Any]:
-    of_instance = "name", "best", "best_logged", "final", "feasible", "reference"
     spread = Spread.of(best_values(sampler))
     return {
-        "instances": [
-            {field: getattr(instance, field) for field in of_instance}
-            for instance in sampler.instances
-        ],
+        "instances": [instance.without_solution() for instance in sampler.instances],
         "final_is": sampler.final_is,
         "mean": spread.mean,
         "std": spread.std,
@@ -261,20 +264,6 @@ def discs_results(kind: GraphKind, sampler: SamplerRecord) -> dict[str, Any]:
         "best_ratio_mean": float(np.mean(trajectory[-1])),
         "best_samples": samples,
     }
-
-
-def _solutions(record: ExperimentRecord) -> dict[str, Any]:
-    instances = next(iter(record.samplers.values())).instances
-    lengths = [len(instance.solution) for instance in instances]
-    arrays = {
-        "names": np.array([instance.name for instance in instances], dtype=np.str_),
-        "ptr": np.cumsum([0, *lengths], dtype=np.int64),
-    }
-    for name, sampler in record.samplers.items():
-        arrays[f"{name}/solutions"] = np.concatenate(
-            [instance.solution for instance in sampler.instances]
-        )
-    return arrays
 
 
 def plain(value):

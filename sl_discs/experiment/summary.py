@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import functools
 import json
+import os
 import textwrap
 from collections.abc import Mapping, Sequence
 from importlib import resources
@@ -330,22 +331,16 @@ _SHOWN_BELOW_END = 0.15
 _SIZE = 5.4, 3.6
 
 
-def draw_trajectories(record: ExperimentRecord, path: str | Path) -> Path:
-    """Writes the figure of `plot_trajectories` as a PNG file, atomically; InputError without
-    matplotlib.
-    """
-    return save_figure(path, _SIZE, functools.partial(_paint, record))
-
-
-def plot_trajectories(record: ExperimentRecord):
+def plot_trajectories(record: ExperimentRecord, path: str | os.PathLike | None = None):
     """Returns a matplotlib figure of each sampler's running best, and of the temperature.
 
-    A dot at the end is the mean verified best of the table, in which no penalty counts.
-
-    Problems that are compared in per cent of the reference are drawn in per cent if every instance
-    has a reference. InputError without matplotlib.
+    With a path it is written there instead, as a PNG file, atomically. A dot at the end is the mean
+    verified best of the table, in which no penalty counts. Problems that are compared in per cent
+    of the reference are drawn in per cent if every instance has a reference. InputError without
+    matplotlib.
     """
-    return new_figure(_SIZE, functools.partial(_paint, record))
+    paint = functools.partial(_paint, record)
+    return new_figure(_SIZE, paint) if path is None else save_figure(Path(path), _SIZE, paint)
 
 
 def _paint(record: ExperimentRecord, figure) -> None:

@@ -16,8 +16,8 @@ from sl_discs.experiment import summary
 from sl_discs.experiment.record import Spread, paired_differences, percent_of_reference
 from sl_discs.experiment.results import write_results
 from sl_discs.experiment.summary import (
-    draw_trajectories,
     format_summary,
+    plot_trajectories,
     published_name,
     published_row,
 )
@@ -213,7 +213,7 @@ def test_saved_files_are_listed_and_lines_stay_within_a_hundred_columns(tmp_path
 )
 def test_a_png_with_content(tmp_path, arguments):
     imread = pytest.importorskip("matplotlib.image").imread
-    path = draw_trajectories(make_record(**arguments), tmp_path / "trajectory.png")
+    path = plot_trajectories(make_record(**arguments), tmp_path / "trajectory.png")
     assert path.read_bytes().startswith(b"\x89PNG")
     pixels = imread(path)[..., :3]
     ink = (pixels.min(axis=2) < 0.9).mean()
@@ -257,7 +257,7 @@ def test_the_panel_shows_what_the_table_shows():
         "save_figure",
         lambda path, size, paint: drawn.append(new_figure(size, paint)) or path,
     ):
-        draw_trajectories(record, Path("trajectory.png"))
+        plot_trajectories(record, Path("trajectory.png"))
     axes = drawn[0].axes[0]
     best = np.mean([instance.best for instance in sampler.instances])
     assert any(line.get_ydata()[-1] == pytest.approx(best) for line in axes.lines)
