@@ -5,6 +5,7 @@ with defaults.
 from __future__ import annotations
 
 import dataclasses
+import enum
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -16,10 +17,9 @@ from sl_discs.engines.choice import ENGINES, choose_engine
 from sl_discs.engines.devices import num_cores
 from sl_discs.engines.program import Engine
 from sl_discs.localization.method import IGNORED_SAMPLER_FIELDS, Method, build_method, method_fields
-from sl_discs.localization.schedule import Localization
 from sl_discs.problems import Problem
 from sl_discs.problems.problem import of_series, samples_of_frame
-from sl_discs.samplers.registry import base_name, counts_sweeps, is_localized, own_name
+from sl_discs.samplers.registry import base_name, counts_sweeps, own_name
 from sl_discs.samplers.single_site import SEQUENTIAL, Metropolis
 from sl_discs.support.checks import (
     boolean,
@@ -52,17 +52,27 @@ _FEWEST_INFORMED, _MOST_INFORMED = 2_000, 20_000
 _ANNEALING = ("t_schedule", "init_temperature", "final_temperature", "decay_rate", "anneal_every")
 
 
+class Beside(enum.IntEnum):
+    """What counts beside the states that chains visit: nothing; what reductions and provers find,
+    so that a proof ends the run; or greedy answers and local searches, too.
+    """
+
+    NOTHING = 0
+    PROOFS = 1
+    SEARCHES = 2
+
+
 @dataclasses.dataclass(frozen=True)
 class SolveOptions:
     """The arguments of `sl_discs.solve`, which documents them, checked and completed when an object
     is made.
 
     `fields` are those of the sampler's config. `annealing` becomes a dict of the given fields of
-    `Annealing`, and `presolve` a decision; `ends_at_proof` tells whether what provers find counts,
-    and a proof ends the run. A sampler `auto` becomes the one that is chosen, which `automatic`
-    tells: `metropolis` if the CPU engine can run it, else `path_auxiliary`. Metropolis then scans
-    the sites in order, which takes half the time of a random scan and finds better answers in the
-    same number of steps.
+    `Annealing`, and `presolve` a decision; `beside` and `built`, the sampler with all fields as
+    given, follow from the others. A sampler `auto` becomes the one that is chosen: `metropolis` if
+    the CPU engine can run it, else `path_auxiliary`. Metropolis then scans the sites in order,
+    which takes half the time of a random scan and finds better answers in the same number of steps.
+    It is for such a scan alone, with all steps that there is time for, that searches count.
 
     Raises:
       InputError: an argument is wrong; the message names it.
@@ -83,8 +93,8 @@ class SolveOptions:
     callback: Callable[[int, float], object] | None = None
     interrupt: Callable[[], object] | None = None
     progress: bool = False
-    automatic: bool = False
-    ends_at_proof: bool = False
+    beside: Beside = Beside.NOTHING
+    built: Method = dataclasses.field(init=False)
 
     def __post_init__(self):
         one_of("engine", self.engine, ENGINES)
@@ -99,8 +109,13 @@ class SolveOptions:
             # No GPU scans sites in order, and one that is missing is named as that.
             in_order = Metropolis(scan=SEQUENTIAL)
             scans = self.engine != "cuda" and choose_engine(self.engine, in_order)[0].name == "cpu"
-            values |= {"automatic": True, "sampler": "metropolis" if scans else "path_auxiliary"}
+            values["sampler"] = "metropolis" if scans else "path_auxiliary"
             values["fields"] = ({"scan": SEQUENTIAL} if scans else {}) | dict(self.fields)
+            values["beside"] = Beside.PROOFS
+            if self.presolve is False:
+                values["beside"] = Beside.NOTHING
+            elif self.steps is None and values["fields"] == {"scan": SEQUENTIAL}:
+                values["beside"] = Beside.SEARCHES
         else:
             values["sampler"] = own_name(self.sampler)
             base_name(values["sampler"])
@@ -115,13 +130,12 @@ class SolveOptions:
             boolean(name, getattr(self, name))
         if self.presolve is None:
             values["presolve"] = self.sampler == AUTO and self.initial_states is None
-            values["ends_at_proof"] = self.sampler == AUTO
         elif boolean("presolve", self.presolve) and self.initial_states is not None:
             raise InputError(
                 "presolve and initial_states are both given; what is left has other variables"
             )
-        else:
-            values["ends_at_proof"] = self.presolve or self.ends_at_proof
+        elif self.presolve and self.sampler != AUTO:
+            values["beside"] = max(self.beside, Beside.PROOFS)
         for name in "callback", "interrupt":
             if getattr(self, name) is not None:
                 function(name, getattr(self, name))
@@ -129,7 +143,7 @@ class SolveOptions:
         for name, value in values.items():
             object.__setattr__(self, name, value)
         known = [field for field in method_fields(self.sampler) if field != "name"]
-        derived = "fields", "automatic", "ends_at_proof"
+        derived = "fields", "beside", "built"
         arguments = [field.name for field in dataclasses.fields(self) if field.name not in derived]
         keywords(
             sorted(set(self.fields) - IGNORED_SAMPLER_FIELDS),
@@ -137,6 +151,7 @@ class SolveOptions:
             self.sampler,
             known,
         )
+        object.__setattr__(self, "built", build_method({"name": self.sampler, **self.fields}))
         self.choose_engine()
         most = self.steps or MOST_STEPS
         localization = self.method(most, fit=self.time_limit is not None).localization
@@ -160,12 +175,6 @@ class SolveOptions:
         return counts_sweeps(self.sampler)
 
     @property
-    def n_min(self) -> int:
-        """The least number of steps of a level of localization; 1 without localization."""
-        least = self.fields.get("n_min", Localization.n_min) if is_localized(self.sampler) else 1
-        return least if isinstance(least, int) else 1
-
-    @property
     def bound_seconds(self) -> float:
         """Returns the seconds for a bound: a twentieth of a time limit, and at most two; none
         without proofs.
@@ -183,23 +192,24 @@ class SolveOptions:
         return self.interrupt is not None and bool(self.interrupt())
 
     def method(self, steps: int = MOST_STEPS, *, fit: bool = True) -> Method:
-        """Builds the sampler for `steps` steps; lowers a default number of levels K to fit, and
+        """Returns the sampler for `steps` steps; lowers a default number of levels K to fit, and
         with `fit` any.
         """
-        fields = {"name": self.sampler, **self.fields}
-        if is_localized(self.sampler):
-            levels = fields.get("K", Localization.K)
-            if (fit or "K" not in fields) and isinstance(levels, int):
-                fields["K"] = max(1, min(levels, steps // max(self.n_min, 1)))
-        return build_method(fields)
+        localization = self.built.localization
+        if localization is None or ("K" in self.fields and not fit):
+            return self.built
+        levels = max(1, min(localization.K, steps // max(localization.n_min, 1)))
+        return dataclasses.replace(
+            self.built, localization=dataclasses.replace(localization, K=levels)
+        )
 
     def choose_engine(self, num_sites: int = 0) -> tuple[Engine, str]:
         """Returns the engine for the sampler on a problem of this size, and why it was chosen."""
-        sampler = self.method().sampler
-        chains = self.num_chains
-        return choose_engine(self.engine, sampler, num_sites=num_sites, num_chains=chains)
+        return choose_engine(
+            self.engine, self.built.sampler, num_sites=num_sites, num_chains=self.num_chains
+        )
 
-    def for_size(self, num_sites: int, on_host: bool) -> SolveOptions:
+    def chains_for(self, num_sites: int, on_host: bool) -> int:
         """Chooses the number of chains: 32, or fewer under a time limit, so that each cools slowly.
 
         A core steps one chain where the time is short, and one for each 10,000 sweeps where it is
@@ -213,37 +223,23 @@ class SolveOptions:
             sweeps = self.time_limit * _UPDATES_PER_SECOND / num_sites
             in_step = _IN_STEP if self.fields.get("scan") == SEQUENTIAL else 1
             chains = min(num_cores() * max(in_step * int(sweeps / _SLOW_SWEEPS), 1), CHAINS)
-        return dataclasses.replace(self, chains=chains)
-
-    def default_steps(self, num_sites: int) -> int:
-        if self.tries_one_site:
-            return min(SWEEPS * num_sites, MOST_STEPS)
-        return min(max(_FEWEST_INFORMED, 10 * num_sites), _MOST_INFORMED)
+        return chains
 
     def first_round(self, num_sites: int, on_host: bool) -> tuple[int, int]:
         """Returns the steps of the round that measures the rate, or of each; and what lengths are
         multiples of.
         """
+        sweeps = self.tries_one_site
         # On JAX, the steps of a call, so that rounds share one program.
-        unit = 1_000 if not on_host and self.tries_one_site else 100
-        if not self.fills_time:
-            return self.steps or self.default_steps(num_sites), unit
-        least = max(_FIRST_SWEEPS * num_sites if self.tries_one_site else _FIRST_STEPS, self.n_min)
-        return -(-least // unit) * unit, unit
-
-    @property
-    def searches(self) -> bool:
-        """Whether `auto` may use more than its sampler, on the CPU engine.
-
-        It may not where the number of steps is given, or the values asked for are those that chains
-        visit.
-        """
-        return (
-            self.automatic
-            and self.steps is None
-            and self.ends_at_proof
-            and self.fields == {"scan": SEQUENTIAL}
-        )
+        unit = 1_000 if not on_host and sweeps else 100
+        if self.fills_time:
+            least = _FIRST_SWEEPS * num_sites if sweeps else _FIRST_STEPS
+            if self.built.localization is not None:
+                least = max(least, self.built.localization.n_min)
+            return -(-least // unit) * unit, unit
+        informed = min(max(_FEWEST_INFORMED, 10 * num_sites), _MOST_INFORMED)
+        default = min(SWEEPS * num_sites, MOST_STEPS) if sweeps else informed
+        return self.steps or default, unit
 
 
 def given_annealing(annealing: Any) -> dict[str, Any]:

@@ -491,18 +491,12 @@ class Result:
 
 
 class Collector:
-    """Collects the outcomes of rounds of chains into one result, with all values recomputed.
-
-    Attributes:
-      constant: what the reduced problem's value leaves out of the original's, times the sign of its
-        sense.
-    """
+    """Collects the outcomes of rounds of chains into one result, with all values recomputed."""
 
     def __init__(self, presolved: Presolved):
         self._problem = presolved.original
         self._presolved = presolved
         self._sign = 1.0 if self._problem.maximise else -1.0
-        self.constant = self._sign * presolved.constant
         # Of states that count as visited, and of the chains in all rounds: None until there are
         # any.
         self._visited: Evaluated | None = None
@@ -551,11 +545,10 @@ class Collector:
     ) -> None:
         """Adds a round of `steps` steps, of which every `every`-th was logged.
 
-        `constant` is the part of the reduced problem's value that the chains' model omits, and
-        `complete` is whether the round was not cut short.
+        `constant` is what the chains' values leave out of the problem's, and `complete` is whether
+        the round was not cut short.
         """
         size = len(self._presolved.kept)
-        constant += self.constant
         values = outcome.best[0][0] + constant
         states = outcome.best[1][0][:, :size]
         if self._chains is not None:

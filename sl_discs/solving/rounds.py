@@ -38,9 +38,8 @@ from sl_discs.localization.schedule import Localization
 from sl_discs.models.quadratic import sparse_is_cheaper
 from sl_discs.problems import Evaluated, Problem
 from sl_discs.problems.problem import units
-from sl_discs.samplers.registry import is_localized
 from sl_discs.solving.board import ANNEALING, INITIAL_STATES, Board
-from sl_discs.solving.options import MOST_STEPS, SolveOptions
+from sl_discs.solving.options import MOST_STEPS, SolveOptions, times
 from sl_discs.solving.presolved import Presolved
 from sl_discs.solving.proofs import TURN, Proofs
 from sl_discs.solving.result import Collector
@@ -91,7 +90,7 @@ def check_fit(
     need = terms * _TERM_BYTES + program_bytes(steps, not options.tries_one_site)
     need += batch_bytes(shape, logged, engine.name) * shape.layout.instances * shape.layout.chains
     check_memory(
-        f"{problem.name} ({size:,} variables, {terms:,} terms) with {options.num_chains:,} chains "
+        f"{problem.name} ({size:,} variables, {terms:,} terms) with {shape.num_chains:,} chains "
         f"of {steps:,} steps",
         need,
         "give a smaller problem, or fewer chains or steps",
@@ -192,21 +191,28 @@ class Annealer:
       first: steps of the round that measures the rate, or of each round.
       unit: lengths of rounds are multiples of it.
       seconds_per_step: of the last round; None: there was none.
-      constant: the part of the problem's value that the model omits, times the sign of its sense.
+      num_chains: of each annealing.
+      constant: what the model's values leave out of those of the original problem, times the sign
+        of its sense.
     """
 
     name = ANNEALING
     conclusive = True
     seconds_per_step: float | None = None
 
-    def __init__(self, problem: Problem, options: SolveOptions):
-        self._terms = annealed_terms(problem.name, problem.terms(), options.annealing)
+    def __init__(self, presolved: Presolved, options: SolveOptions):
+        problem = presolved.left
+        size = problem.num_variables
         self.problem = problem
         self.options = options
-        self.constant = self._terms.constant
-        self._annealing = complete_annealing(options.annealing, self._terms)
-        self.engine, self.note = options.choose_engine(problem.num_variables)
-        self.first, self.unit = options.first_round(problem.num_variables, self.engine.on_host)
+        self.engine, self.note = options.choose_engine(size)
+        self.num_chains = options.chains_for(size, self.engine.on_host)
+        self.first, self.unit = options.first_round(size, self.engine.on_host)
+        self._given = times(options.annealing, 1 / units(presolved.original).unit)
+        self._terms = annealed_terms(problem.name, problem.terms(), self._given)
+        self._annealing = complete_annealing(self._given, self._terms)
+        sign = 1.0 if problem.maximise else -1.0
+        self.constant = self._terms.constant + sign * presolved.constant
 
     def settings(self, steps: int, every: int = 1) -> ChainSettings:
         """Returns the settings of a run of `steps` steps, which logs every `every`-th of them.
@@ -217,11 +223,11 @@ class Annealer:
         options = self.options
         annealing = self._annealing
         over_run = options.fields.get("anneal", Localization.anneal) == "run"
-        if "anneal_every" not in options.annealing and options.tries_one_site and over_run:
+        if "anneal_every" not in self._given and options.tries_one_site and over_run:
             same = max(1, min(self.problem.num_variables, steps // 100))
             annealing = dataclasses.replace(annealing, anneal_every=same)
         return ChainSettings(
-            batch_size=options.num_chains,
+            batch_size=self.num_chains,
             chain_length=steps,
             log_every_steps=every,
             **vars(annealing),
@@ -236,7 +242,7 @@ class Annealer:
             "init_temperature",
             "final_temperature",
             "decay_rate",
-            *self.options.annealing,
+            *self._given,
         )
         return {name: getattr(self._annealing, name) for name in names}
 
@@ -247,10 +253,8 @@ class Annealer:
         Levels of localization are numbers of steps, and the CPU engine weighs proposals for a whole
         run.
         """
-        options = self.options
-        return not is_localized(options.sampler) and (
-            options.tries_one_site or not self.engine.on_host
-        )
+        localized = self.options.built.localization is not None
+        return not localized and (self.options.tries_one_site or not self.engine.on_host)
 
     @functools.cached_property
     def chains(self) -> Chains:
@@ -259,9 +263,9 @@ class Annealer:
         """
         terms = self._terms
         options = self.options
-        sampler = options.method(self.first, fit=options.fills_time).sampler
+        sampler = options.built.sampler
         shape = shape_of_one(
-            terms, options.num_chains, *devices_for(self.engine, sampler, self.settings(self.first))
+            terms, self.num_chains, *devices_for(self.engine, sampler, self.settings(self.first))
         )
         degree = shape.degree
         # Similar problems share a program: neighbour lists have lengths of powers of two, small
@@ -317,6 +321,7 @@ class Rounds:
         options: SolveOptions,
         proofs: Proofs | None,
         clock: Clock,
+        annealer: Annealer,
         states: Int8[np.ndarray, "R N"] | None = None,
     ):
         """Begins; chains begin in `states` in turn, or at random."""
@@ -324,6 +329,7 @@ class Rounds:
         self._options = options
         self._proofs = proofs
         self._clock = clock
+        self._annealer = annealer
         self._problem = presolved.original
         self._sign = 1.0 if self._problem.maximise else -1.0
         self._units = units(self._problem)
@@ -349,7 +355,7 @@ class Rounds:
 
     def visit(self, found: Evaluated, by: str) -> None:
         """Counts answers as visited, by chains in turn."""
-        chains = self._options.num_chains
+        chains = self._annealer.num_chains
         self.collector.visit(
             Evaluated(*(np.resize(part, (chains, *part.shape[1:])) for part in found))
         )
@@ -374,14 +380,14 @@ class Rounds:
         reduced = states[:, : len(self._presolved.kept)]
         return self._problem.evaluate(self._presolved.lift(reduced))
 
-    def share(self, annealer: Annealer, search: LocalSearch | None = None) -> None:
+    def share(self, search: LocalSearch | None = None) -> None:
         """Fills the seconds that are left, by annealings and perhaps a local search beside them.
 
         Each of the two first has a tenth of the time. That which found the better value has the
         rest; where both found the same, they share it, annealing first. A local search whose trial
         is too short to tell what it would find has its trial alone.
         """
-        rivals: list[Annealer | LocalSearch] = [annealer]
+        rivals: list[Annealer | LocalSearch] = [self._annealer]
         if search is not None:
             rivals.append(search)
         compared = len(rivals) > 1
@@ -416,7 +422,7 @@ class Rounds:
             return
         longest = 0
         while length := rival.next_length(left(), longest):
-            states = self.play(rival, length, left)
+            states = self.play(length, left)
             longest = max(longest, length)
             if compared:
                 self.take(self.verify(states), ANNEALING)
@@ -435,15 +441,14 @@ class Rounds:
             if self._ends(0):
                 break
 
-    def play(
-        self, annealer: Annealer, length: int, left: Callable[[], float] | None = None
-    ) -> Int8[np.ndarray, "B N"]:
+    def play(self, length: int, left: Callable[[], float] | None = None) -> Int8[np.ndarray, "B N"]:
         """Anneals once, for `length` steps, or as many as fit into the seconds `left` if the rate
         is known.
 
         Returns the best state that each chain visited.
         """
-        options = annealer.options
+        options = self._options
+        annealer = self._annealer
         engine = annealer.engine
         chains = annealer.chains
         method = options.method(length, fit=options.fills_time)
@@ -463,10 +468,9 @@ class Rounds:
         timed = None
         if left is not None and annealer.timed and annealer.seconds_per_step is not None:
             timed = TimedSchedule(settings, length, seconds_per_step=annealer.seconds_per_step)
-        constant = self.collector.constant + annealer.constant
 
         def watch(done: int, best: Best) -> bool:
-            self._inspect(best, constant)
+            self._inspect(best)
             over = self._ends(done)
             return over or (timed is not None and left is not None and left() <= 0)
 
@@ -478,7 +482,7 @@ class Rounds:
 
         def tell(steps: int) -> None:
             annealing = "" if options.time_limit is None else f"annealing {self._number + 1}, "
-            self.bar(options.sampler, steps * options.num_chains, annealing + self._status())
+            self.bar(options.sampler, steps * annealer.num_chains, annealing + self._status())
 
         chains.set_instance_ids([self._number] * chains.shape.num_instances)
         outcome = anneal(
@@ -501,25 +505,25 @@ class Rounds:
         annealer.seconds_per_step = max(outcome.run_s, 1e-9) / chains.done
         return outcome.best[1][0]
 
-    def _lacking(self) -> float:
-        """Returns the seconds that provers lack of their part so far; 0 if they have none, or are
-        over.
+    def _due(self) -> float:
+        """Returns the seconds of proofs that are due, of which provers lack a turn, or all of their
+        part of a short limit; 0 if they have none, or are over.
         """
         limit = self._options.time_limit
         passed = self._clock() - self._begun_at
         if self._proofs is None or limit is None or self._proofs.over or passed < BOUNDS * limit:
             return 0.0
-        return max(BOUNDS * limit, PROOFS * passed * self._proofs.hopeful) - self._spent_s
+        part = max(BOUNDS * limit, PROOFS * passed * self._proofs.hopeful)
+        lacking = part - self._spent_s
+        return lacking if lacking >= min(TURN, BOUNDS * limit) else 0.0
 
-    def _inspect(self, best: Best, constant: float) -> None:
+    def _inspect(self, best: Best) -> None:
         """Verifies the best state of the chains where that is used: by a target, a callback, a
         prover, or a bound that is about as good.
-
-        `constant` is what the chains' values leave out of the problem's.
         """
-        values = np.asarray(best.value)[0, : self._options.num_chains]
+        values = np.asarray(best.value)[0, : self._annealer.num_chains]
         chain = int(np.argmax(values))
-        value = float(values[chain]) + constant
+        value = float(values[chain]) + self._annealer.constant
         if value > self._highest:
             self._highest = value
             self._is_verified = False
@@ -530,7 +534,7 @@ class Rounds:
         if bound is not None:
             short = _ABOUT * max(1.0, abs(float(bound)))
             used = used or value >= self._sign * float(bound) - short
-        if used or self._lacking() >= TURN:
+        if used or self._due():
             self._is_verified = True
             self.take(self.verify(np.asarray(best.x[0, chain])[None]), ANNEALING)
 
@@ -539,13 +543,13 @@ class Rounds:
         round.
         """
         options = self._options
-        lacking = self._lacking()
-        if self._proofs is not None and lacking >= TURN and not self.reason:
+        due = self._due()
+        if self._proofs is not None and due and not self.reason:
             begin = self._clock()
             over = functools.partial(is_over, options, self._clock)
-            self._proofs.advance(lacking, PROOFS * max(self._clock.left(), 0.0), over)
+            self._proofs.advance(due, PROOFS * max(self._clock.left(), 0.0), over)
             # Work that they save for a long computation is spent, too.
-            self._spent_s += max(lacking, self._clock() - begin)
+            self._spent_s += max(due, self._clock() - begin)
             self._judge()
         if options.callback is not None:
             best = self._units.value(self.board.value)

@@ -17,9 +17,9 @@ from jaxtyping import Int8
 
 from sl_discs.engines.devices import check_threads, num_cores
 from sl_discs.problems import Problem
-from sl_discs.problems.problem import checked_problem, normal_form, units
+from sl_discs.problems.problem import checked_problem, normal_form
 from sl_discs.solving.board import ANNEALING, INITIAL_STATES, REDUCTIONS
-from sl_discs.solving.options import AUTO, SolveOptions, as_states, times
+from sl_discs.solving.options import AUTO, Beside, SolveOptions, as_states
 from sl_discs.solving.presolved import Presolved, unreduced
 from sl_discs.solving.proofs import Proofs
 from sl_discs.solving.provers.tables import EXACT
@@ -153,9 +153,6 @@ def annealed(problem: Problem, options: SolveOptions) -> Result:
     clock = Clock(options.time_limit)
     limit = math.inf if options.time_limit is None else options.time_limit
     problem = normal_form(problem)
-    options = dataclasses.replace(
-        options, annealing=times(options.annealing, 1 / units(problem).unit)
-    )
     engine, _ = options.choose_engine(problem.num_variables)
     check_fit(
         problem, options, options.first_round(problem.num_variables, engine.on_host)[0], engine
@@ -165,7 +162,6 @@ def annealed(problem: Problem, options: SolveOptions) -> Result:
     reduced = presolved.problem
     if reduced is None:
         return _by_reductions(presolved, options, clock)
-    options = options.for_size(reduced.num_variables, engine.on_host)
     seconds = layout_seconds(reduced)
     too_large = seconds > limit
     if too_large:
@@ -180,18 +176,16 @@ def annealed(problem: Problem, options: SolveOptions) -> Result:
         if states is not None:
             board.take(problem.evaluate(states), INITIAL_STATES)
         greedy = workers_of(problem).greedy
-        if greedy is not None and options.fills_time and options.searches:
+        if greedy is not None and options.beside == Beside.SEARCHES and limit < math.inf:
             # It costs less than the shortest annealing, for which a limit may be too short.
             state = greedy(reduced)
             if state is not None:
                 board.take(problem.evaluate(presolved.lift(state)), "a greedy answer")
         if not too_large:
             # Without a good answer, provers cannot tell how long they will take.
-            short = (
-                options.bound_seconds
-                if limit < math.inf or not options.ends_at_proof
-                else _BEFORE_S
-            )
+            short = options.bound_seconds
+            if limit == math.inf and options.beside >= Beside.PROOFS:
+                short = _BEFORE_S
             proofs.advance(
                 short, math.inf, lambda: clock() >= _FIRST_TURNS * limit or options.is_interrupted()
             )
@@ -201,7 +195,7 @@ def annealed(problem: Problem, options: SolveOptions) -> Result:
             if search is not None:
                 search.play(int(_SEARCH_S / search.step_s))
                 board.take(problem.evaluate(presolved.lift(search.state[None])), search.name)
-            if options.ends_at_proof and board.closed:
+            if options.beside >= Beside.PROOFS and board.closed:
                 return _without_chains(presolved, proofs, proofs.bound_by, options.seed, clock)
         return _searched(presolved, options, proofs, clock, states, too_large=too_large)
 
@@ -209,7 +203,7 @@ def annealed(problem: Problem, options: SolveOptions) -> Result:
 def local_search(problem: Problem, options: SolveOptions) -> LocalSearch | None:
     """Returns the local search that `auto` uses beside its sampler."""
     search = workers_of(problem).search
-    if search is None or not options.searches:
+    if search is None or options.beside < Beside.SEARCHES:
         return None
     # Without a time limit, results do not depend on the number of cores.
     seconds, walks = (
@@ -234,15 +228,15 @@ def _searched(
     annealing.
     """
     limit = options.time_limit
-    annealer = Annealer(presolved.left, options)
+    annealer = Annealer(presolved, options)
     search = None
     if options.fills_time and not too_large:
         search = local_search(presolved.left, options)
     # What is found beside the chains counts, unless the values asked for are those that chains
     # visit.
-    counted = proofs if options.ends_at_proof else None
-    rounds = Rounds(presolved, options, counted, clock, states)
-    total = None if limit is not None else annealer.first * options.num_chains
+    counted = proofs if options.beside >= Beside.PROOFS else None
+    rounds = Rounds(presolved, options, counted, clock, annealer, states)
+    total = None if limit is not None else annealer.first * annealer.num_chains
     with progress_bar(total, shown=options.progress) as rounds.bar:
         assert annealer.chains
         build_s = clock()
@@ -253,13 +247,13 @@ def _searched(
                 stacklevel=5,
             )
         if options.fills_time:
-            rounds.share(annealer, search)
+            rounds.share(search)
         else:
-            visited = rounds.play(annealer, annealer.first)
+            visited = rounds.play(annealer.first)
             while limit is not None and not rounds.reason:
-                rounds.play(annealer, annealer.first)
+                rounds.play(annealer.first)
     run_s = clock() - build_s
-    if limit is None and options.ends_at_proof and not rounds.reason and not proofs.over:
+    if limit is None and counted is not None and not rounds.reason and not proofs.over:
         rounds.take(rounds.verify(visited), ANNEALING)
         # Without a time limit, results do not depend on the time that provers take.
         proofs.advance(_AFTER_S, 0.0, functools.partial(is_over, options, clock))
@@ -275,7 +269,7 @@ def _searched(
         timing={"build_s": build_s, "compile_s": clock.compiling(), "run_s": run_s},
         engine=annealer.engine.name,
         engine_note="; ".join(notes),
-        sampler=annealer.options.sampler,
+        sampler=options.sampler,
         annealing=annealer.reported(),
         seed=options.seed,
     )

@@ -146,7 +146,7 @@ def searches(monkeypatch):
             seen.append(one)
             real(self, one, seconds, compared=compared)
         else:
-            self.play(one, one.first)
+            self.play(one.first)
 
     monkeypatch.setattr(Rounds, "fill", fill)
     return seen

@@ -55,8 +55,10 @@ def test_the_time_is_shared_by_success(monkeypatch, best, conclusive, rest):
     monkeypatch.setattr(Rounds, "fill", fill)
     monkeypatch.setattr(Clock, "left", lambda self: 10.0)
     presolved = unreduced(sl_discs.mis([(0, 1)]))
-    rounds = Rounds(presolved, SolveOptions(time_limit=10.0, chains=2), Proofs(presolved), Clock())
-    rounds.share(Claimed("metropolis", 5.0), ClaimedSearch("covers", best, conclusive))
+    options = SolveOptions(time_limit=10.0, chains=2)
+    annealer = Claimed("metropolis", 5.0)
+    rounds = Rounds(presolved, options, Proofs(presolved), Clock(), annealer)
+    rounds.share(ClaimedSearch("covers", best, conclusive))
     assert filled == [("metropolis", 1.0), ("covers", 1.0), *rest]
 
 
@@ -80,6 +82,15 @@ def test_provers_leave_three_quarters_of_the_time_to_chains_on_a_slow_machine(mo
     with pytest.raises(FirstSweep):
         sl_discs.solve(sl_discs.maxcut(nx.gnp_random_graph(60, 0.5, seed=1)), time_limit=10.0)
     assert 1.0 <= now[0] <= 0.25 * 10.0
+
+
+def test_provers_have_turns_under_a_limit_of_less_than_ten_of_them():
+    """Branch and bound takes a small part of either limit."""
+    problem = sl_discs.mis(nx.gnp_random_graph(60, 0.3, seed=0))
+    sl_discs.solve(problem, time_limit=0.5)  # loads what is compiled
+    for limit in (0.4, 0.8):
+        found = sl_discs.solve(problem, time_limit=limit)
+        assert found.optimal and found.stopped == "bound"
 
 
 def test_a_search_of_what_is_left_answers_the_whole_problem():

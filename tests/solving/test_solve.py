@@ -28,6 +28,7 @@ from sl_discs.experiment.settings import Settings
 from sl_discs.models.quadratic import QuadraticModel
 from sl_discs.models.terms import Coefficients, penalties_of
 from sl_discs.solving.options import SolveOptions
+from sl_discs.solving.presolved import unreduced
 from sl_discs.solving.rounds import Annealer
 
 
@@ -232,7 +233,7 @@ def test_all_time_is_accounted_for_and_layout_counts_in_the_limit():
 @pytest.mark.parametrize("pace", [None, 1e-4, 2e-4, 1e-3])
 def test_one_round_of_fixed_length_fills_the_time_where_the_rate_is_known(pace):
     """Another one follows where the rate was measured too low, unless it is a quarter as long."""
-    annealer = Annealer(PROBLEMS["qubo"], SolveOptions("gwg", time_limit=7.3))
+    annealer = Annealer(unreduced(PROBLEMS["qubo"]), SolveOptions("gwg", time_limit=7.3))
     annealer.seconds_per_step, lengths, limit, rate = pace, [], 7.3, 1e4
     while length := annealer.next_length(limit - sum(lengths) / rate, max(lengths, default=0)):
         assert length % 100 == 0
@@ -346,7 +347,7 @@ def test_penalties_that_are_not_far_above_costs_stay_as_they_are():
 
 def test_steps_are_counted_in_sweeps_where_a_step_tries_a_site_or_two():
     steps = {
-        name: SolveOptions(name).default_steps(300)
+        name: SolveOptions(name).first_round(300, on_host=True)[0]
         for name in ("gibbs", "sl_metropolis", "exchange", "gwg", "sl_dmala")
     }
     sweeps, informed = 1_000 * 300, 10 * 300
@@ -530,12 +531,9 @@ def test_under_a_time_limit_there_are_as_many_chains_as_cool_slowly(monkeypatch)
     monkeypatch.setattr("sl_discs.solving.options.num_cores", lambda: 2)
 
     def chains(seconds, sites, **options):
-        return SolveOptions(time_limit=seconds, **options).for_size(sites, on_host=True).num_chains
+        return SolveOptions(time_limit=seconds, **options).chains_for(sites, on_host=True)
 
     assert [chains(1.0, sites, engine="cpu") for sites in (300, 4_000, 10_000)] == [32, 16, 2]
     random = {"engine": "cpu", "sampler": "metropolis"}
     assert [chains(1.0, sites, **random) for sites in (300, 2_000, 10_000)] == [32, 4, 2]
-    assert (
-        chains(1.0, 300, chains=5) == 5
-        and SolveOptions().for_size(300, on_host=True).num_chains == 32
-    )
+    assert chains(1.0, 300, chains=5) == 5 and SolveOptions().chains_for(300, on_host=True) == 32
