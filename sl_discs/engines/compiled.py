@@ -213,9 +213,10 @@ def keep_programs() -> None:
     if jax.config.jax_compilation_cache_dir is not None:  # type: ignore[attr-defined]
         return
     _announces = True
+    # Imported here, as commands that only print their help do not need it.
     from llvmlite import (
         binding,
-    )  # imported here, as commands that only print their help do not need it
+    )
 
     processor = repr((binding.get_host_cpu_name(), binding.get_host_cpu_features().flatten()))
     folder = cache_folder(part=f"xla-{hashlib.sha256(processor.encode()).hexdigest()[:16]}")

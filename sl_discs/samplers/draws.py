@@ -117,9 +117,8 @@ def draw_sites(
         else:
             _, new = lax.top_k(speeds, width)
             speeds = speeds.at[new].set(0.0)
-        new = jnp.where(places < length, new, num_sites).astype(
-            jnp.int32
-        )  # also where JAX has 64 bits
+        # Also where JAX has 64 bits.
+        new = jnp.where(places < length, new, num_sites).astype(jnp.int32)
         return (
             lax.dynamic_update_slice(sites, new, (places[0],)),
             flips.at[new].set(True, mode="drop"),

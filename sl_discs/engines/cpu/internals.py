@@ -123,9 +123,8 @@ class _Kept(NullCache):
             content = read_checked(self._path(key))
             found, parts = (None, ()) if content is None else pickle.loads(content)
             return CompileResult._rebuild(context, *parts) if found == key else None
-        except (
-            Exception
-        ):  # a version of numba, or of what it has pickled, that differs in spite of the key
+        # A version of numba, or of what it has pickled, that differs in spite of the key.
+        except Exception:
             return None
 
     def save_overload(self, signature, result):

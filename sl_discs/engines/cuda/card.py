@@ -86,9 +86,8 @@ class KernelStore:
             path = self.path(signature, versions)
             found = None if path is None else self.load(path)
             return found and rebuilt(signature, *found, capability=versions[-1])
-        except (
-            Exception
-        ) as error:  # in private parts of numba-cuda that differ from those that were tried
+        # In private parts of numba-cuda that differ from those that were tried.
+        except Exception as error:
             self._warn(f"{type(error).__name__}: {error}")
             return None
 
