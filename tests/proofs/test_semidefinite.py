@@ -93,18 +93,22 @@ def test_the_certificate_holds_in_fractions(wide):
 
 
 def test_what_is_hardly_infeasible_is_refused():
-    """The largest eigenvalue of this matrix is N - 1, and no rounding may hide that a dual below is
-    infeasible.
+    """Duals a few rounding errors beside the largest eigenvalue, where a factorization alone would
+    often succeed.
     """
-    size = 40
-    matrix = np.ones((size, size)) - np.eye(size)
-    for part in 1e-15, 1e-14, 1e-12, 1e-9:
-        dual = np.full(size, (size - 1) * (1 - part))
-        assert not semidefinite._is_feasible(sparse.csr_array(matrix), dual)
-    assert not semidefinite._is_feasible(sparse.csr_array(matrix), np.full(size, float(size - 1)))
-    assert semidefinite._is_feasible(
-        sparse.csr_array(matrix), np.full(size, (size - 1) * (1 + 1e-9))
-    )
+    infeasible = 0
+    for seed in range(40):
+        rng = np.random.default_rng(seed)
+        upper = np.triu(rng.normal(size=(7, 7)), 1)
+        matrix = upper + upper.T
+        largest = np.linalg.eigvalsh(matrix)[-1]
+        for part in (-4, -2, -1, 0, 1):
+            dual = np.full(7, largest * (1 + part * 2.0**-52))
+            holds = positive_semidefinite(np.diag(dual) - matrix)
+            assert holds or not semidefinite._is_feasible(sparse.csr_array(matrix), dual)
+            infeasible += not holds
+        assert semidefinite._is_feasible(sparse.csr_array(matrix), np.full(7, largest * 1.0001))
+    assert infeasible > 60
 
 
 @pytest.mark.parametrize("size", [1, 40, 600])

@@ -3,6 +3,7 @@
 import collections
 import itertools
 import time
+from fractions import Fraction
 
 import networkx as nx
 import numpy as np
@@ -11,8 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import sl_discs
+from sl_discs.instances.graph import Graph
 from sl_discs.solving.reductions import presolve
-from sl_discs.solving.set_reductions import CLIQUE, FUNNEL, UNCONFINED
+from sl_discs.solving.set_reductions import CLIQUE, FUNNEL, UNCONFINED, core
 from sl_discs.solving.spin_reductions import FIXED, FREE, MERGED, PENDANT, ROOF, STAR
 from sl_discs.testing.conformance import all_states
 
@@ -127,6 +129,52 @@ def test_of_weighted_cliques(data, graph):
 @given(st.one_of(graphs(weighted=True).map(sl_discs.maxcut), forms()))
 def test_of_cuts_and_forms(problem):
     check(problem)
+
+
+def test_every_larger_clique_is_in_the_core():
+    """Also with weights of nodes: what a clique weighs decides."""
+    for seed in range(40):
+        rng = np.random.default_rng(seed)
+        graph = nx.gnp_random_graph(12, 0.5, seed=seed)
+        edges = np.array(list(graph.edges), np.int32)
+        near = Graph.from_arrays("graph", 12, edges).neighbours
+        weights = np.ones(12) if seed % 2 else rng.integers(1, 5, 12).astype(float)
+        for clique in nx.find_cliques(graph):
+            mass = weights[clique].sum()
+            assert core(near, weights, mass - 1)[clique].all()
+
+
+def lowest(form):
+    """The least value of a form of spins, in fractions."""
+    pairs = form.pairs.tolist()
+    couplings = list(map(Fraction, form.couplings.tolist()))
+    fields = list(map(Fraction, form.linear.tolist()))
+
+    def value(spins):
+        products = (k * spins[a] * spins[b] for (a, b), k in zip(pairs, couplings, strict=True))
+        return sum(products) + sum(h * spin for h, spin in zip(fields, spins, strict=True))
+
+    states = itertools.product((1, -1), repeat=form.num_variables)
+    return min(map(value, states)) + Fraction(form.offset)
+
+
+def test_bounds_of_what_is_left_hold_for_the_whole():
+    """In fractions: rounded coefficients of what is left prove nothing that does not hold.
+
+    Trees around five spins that are all coupled, with real couplings and fields.
+    """
+    reduced = 0
+    for seed in range(30):
+        rng = np.random.default_rng(seed)
+        graph = nx.compose(nx.complete_graph(5), nx.random_labeled_tree(8, seed=seed))
+        couplings = {edge: float(rng.normal()) for edge in graph.edges}
+        problem = sl_discs.ising(dict(enumerate(rng.normal(size=8) / 4)), couplings)
+        presolved = presolve(problem)
+        if presolved.problem is not problem and presolved.problem is not None:
+            bound = presolved.lifted_bound(lowest(presolved.left.source))
+            assert Fraction(bound) <= lowest(problem.source)
+            reduced += 1
+    assert reduced > 10
 
 
 def largest_independent_set(problem):

@@ -1,0 +1,300 @@
+"""Faults that the suite must notice, one at a time: `python tests/mutations.py [NUMBER ...]`.
+
+Each is made in a copy of the checkout, where the tests that should fail are run. The command ends
+with 1 if a fault survives, that is, if those tests pass. All of them take about 15 minutes on two
+cores; with numbers only those are tried.
+"""
+
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import NamedTuple
+
+ROOT = Path(__file__).parents[1]
+# Seconds that the tests of a fault may take, compiling included.
+LIMIT_S = 600
+
+
+class Mutation(NamedTuple):
+    """A fault.
+
+    Attributes:
+      fault: what is wrong with it.
+      file: in the package.
+      before: text that stands there once.
+      after: what takes its place.
+      tests: arguments of pytest, with which one of the tests fails.
+    """
+
+    fault: str
+    file: str
+    before: str
+    after: str
+    tests: str
+
+
+MUTATIONS = [
+    Mutation(
+        "no margin for rounding in the certificate of the semidefinite bound",
+        "solving/provers/semidefinite.py",
+        "theta = _SAFETY * (size + _SAFETY) * _EPS * float(diagonal.sum())",
+        "theta = 0.0",
+        "tests/proofs/test_semidefinite.py",
+    ),
+    Mutation(
+        "cycles of pairs bound more than they do",
+        "solving/provers/semidefinite.py",
+        "self._constants = length - 2.0",
+        "self._constants = length - 3.0",
+        "tests/proofs/test_semidefinite.py",
+    ),
+    Mutation(
+        "covers by independent sets count half of their weight",
+        "solving/provers/cliques.py",
+        "bound += least\n",
+        "bound += 0.5 * least\n",
+        "tests/proofs/test_cliques.py",
+    ),
+    Mutation(
+        "a lower level of the clique search begins with too good a clique",
+        "solving/provers/cliques.py",
+        "rest = max(float(tree.best[0] - tree.totals[1]), 0.0)",
+        "rest = float(tree.best[0])",
+        "tests/proofs/test_cliques.py",
+    ),
+    Mutation(
+        "nodes with several neighbours in S count as unconfined",
+        "solving/set_reductions.py",
+        "if count == 1:",
+        "if count >= 1:",
+        "tests/reductions tests/solving/test_bounds.py",
+    ),
+    Mutation(
+        "funnels whose neighbours are no clique",
+        "solving/set_reductions.py",
+        "odd if total == 2 * most else -2",
+        "odd",
+        "tests/reductions tests/solving/test_bounds.py",
+    ),
+    Mutation(
+        "a funnel always takes its first node",
+        "solving/set_reductions.py",
+        "sets[node] = ~meets",
+        "sets[node] = 1",
+        "tests/reductions tests/solving/test_bounds.py",
+    ),
+    Mutation(
+        "the core of a clique is one size too small",
+        "solving/set_reductions.py",
+        "if mass <= size]",
+        "if mass <= size + 1]",
+        "tests/reductions",
+    ),
+    Mutation(
+        "couplings dominate from two thirds on",
+        "solving/spin_reductions.py",
+        "if largest >= sum(",
+        "if 2 * largest >= sum(",
+        "tests/reductions tests/solving/test_bounds.py",
+    ),
+    Mutation(
+        "the constant of a star",
+        "solving/spin_reductions.py",
+        "(agree + of_a + of_b + of_c) / 4",
+        "(agree + of_a + of_b + of_c) / 3",
+        "tests/reductions tests/solving/test_bounds.py",
+    ),
+    Mutation(
+        "merged spins are always equal",
+        "solving/spin_reductions.py",
+        "its if coupling > 0 else -its",
+        "its",
+        "tests/reductions tests/solving/test_bounds.py",
+    ),
+    Mutation(
+        "the rounding of reduced coefficients is left out of bounds",
+        "solving/presolved.py",
+        "bound += (1 if problem.maximise else -1) * ROUNDED * problem.magnitude()",
+        "bound += 0",
+        "tests/reductions",
+    ),
+    Mutation(
+        "two negative outliers in the certificate of fast mixing",
+        "sampling/directions.py",
+        "outer_eigenvalues(spin, 1, 2, is_over)",
+        "outer_eigenvalues(spin, 1, 3, is_over)",
+        "tests/sampling/test_sample.py",
+    ),
+    Mutation(
+        "the limit of R-hat forgets that the worst of many is judged",
+        "sampling/diagnostics.py",
+        "_spread(num_groups, FALSE_ALARM / tests)",
+        "_spread(num_groups, FALSE_ALARM)",
+        "tests/sampling/test_parts_of_sampling.py",
+    ),
+    Mutation(
+        "draws of a ladder are less than a round trip apart",
+        "sampling/tempering.py",
+        "return max(sweeps_a_draw(values[:, :, -1], warm.states), min(trip, MOST_SWEEPS_A_DRAW))",
+        "return sweeps_a_draw(values[:, :, -1], warm.states)",
+        "tests/sampling/test_parts_of_sampling.py",
+    ),
+    Mutation(
+        "the draws' drift is judged at one observable's rate of false alarms",
+        "sampling/diagnostics.py",
+        "_spread(num_groups, 0.5 / tests)",
+        "_spread(num_groups, 0.5)",
+        "tests/sampling/test_parts_of_sampling.py",
+    ),
+    Mutation(
+        "errors of log Z too small by the root of the number of parts",
+        "sampling/thermodynamics.py",
+        "np.sqrt((len(parts) - 1) * without.var(axis=0))",
+        "np.sqrt(without.var(axis=0))",
+        "tests/sampling",
+    ),
+    Mutation(
+        "chains that stay where they began are not said",
+        "sampling/localized.py",
+        ").max() > _MOST_KEPT:",
+        ").max() > 1e9:",
+        "tests/sampling/test_sample.py tests/sampling/test_verdicts.py",
+    ),
+    Mutation(
+        "one checkpoint is kept in place of two",
+        "chains/checkpoint.py",
+        "self._states()[:-_KEPT_STATES]",
+        "self._states()[:-1]",
+        "tests/experiment/test_checkpoint.py",
+    ),
+    Mutation(
+        "couplings copied by the engine cpu take no memory",
+        "chains/batches.py",
+        "couplings += couplings\n",
+        "couplings += 0\n",
+        "tests/experiment/test_memory.py tests/test_capacity.py",
+    ),
+    Mutation(
+        "running times of DISCS's results are not halved",
+        "experiment/results.py",
+        "float(sampler.run_s) / 2",
+        "float(sampler.run_s)",
+        "tests/results/test_results.py",
+    ),
+    Mutation(
+        "the way back is left out of a path's acceptance",
+        "samplers/path.py",
+        "jnp.minimum(change + log_back - log_there, 0.0)",
+        "jnp.minimum(change, 0.0)",
+        "tests/testing/test_single_steps.py",
+    ),
+    Mutation(
+        "Metropolis at twice the temperature",
+        "samplers/single_site.py",
+        "return jnp.exp(jnp.minimum(change, 0.0))",
+        "return jnp.exp(jnp.minimum(change / 2, 0.0))",
+        "tests/samplers/test_laws.py",
+    ),
+    Mutation(
+        "dmala accepts all proposals",
+        "samplers/langevin.py",
+        "acceptance = jnp.exp(jnp.minimum(log_ratio, 0.0))",
+        "acceptance = jnp.float32(1)",
+        "tests/testing/test_single_steps.py",
+    ),
+    Mutation(
+        "steps lost to flooring are lost",
+        "localization/schedule.py",
+        "steps[order[:left]] += 1",
+        "steps[order[:left]] += 0",
+        "tests/localization/test_schedules.py",
+    ),
+    Mutation(
+        "the observation's noise has the variance dt squared",
+        "localization/schedule.py",
+        "(self.sigma * np.sqrt(np.diff(times)))",
+        "(self.sigma * np.diff(times))",
+        "tests/localization",
+    ),
+    Mutation(
+        "states swap against their temperatures on the reference",
+        "engines/program.py",
+        "(rate - jnp.roll(rate, -1)) *",
+        "(jnp.roll(rate, -1) - rate) *",
+        "tests/engines/test_ladder.py -m slow -k reference",
+    ),
+    Mutation(
+        "states of chains in step swap too rarely",
+        "engines/cpu/lanes.py",
+        "np.exp(min(rate * gained, 0.0))",
+        "np.exp(min(2 * rate * gained, 0.0))",
+        "tests/engines/test_ladder.py tests/engines/test_lanes.py",
+    ),
+    Mutation(
+        "a state stands for its opposite although there are fields",
+        "engines/cpu/lanes.py",
+        "_U(0 if target.symmetric and 2 * apart",
+        "_U(0 if 2 * apart",
+        "tests/engines/test_lanes.py",
+    ),
+    Mutation(
+        "the least temperature of the compiled engines is far too high",
+        "engines/arrays.py",
+        "_LARGEST_LOGIT = np.float64(1e36)",
+        "_LARGEST_LOGIT = np.float64(1e3)",
+        "tests/engines/test_engines.py",
+    ),
+]
+
+
+def survives(mutation: Mutation) -> bool:
+    """Returns whether the tests pass in a copy with the fault; all their output is dropped."""
+    with tempfile.TemporaryDirectory() as folder:
+        copy = Path(folder) / "checkout"
+        tracked = subprocess.run(
+            ["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, check=True
+        ).stdout.decode()
+        for name in filter(None, tracked.split("\0")):
+            if (ROOT / name).is_file():
+                (copy / name).parent.mkdir(parents=True, exist_ok=True)
+                shutil.copy(ROOT / name, copy / name)
+        file = copy / "sl_discs" / mutation.file
+        text = file.read_text(encoding="utf-8")
+        file.write_text(text.replace(mutation.before, mutation.after), encoding="utf-8")
+        path = os.pathsep.join(filter(None, [str(copy), os.environ.get("PYTHONPATH")]))
+        command = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider"]
+        done = subprocess.run(
+            [*command, *mutation.tests.split()],
+            cwd=copy,
+            env=os.environ | {"PYTHONPATH": path},
+            capture_output=True,
+            timeout=LIMIT_S,
+        )
+        # 1: tests failed. Anything else would be a fault of this script, such as a missing file.
+        if done.returncode not in (0, 1):
+            raise SystemExit(f"{mutation.tests}: {done.stdout.decode()[-2000:]}")
+        return done.returncode == 0
+
+
+def main(numbers: list[str]) -> int:
+    chosen = [int(number) for number in numbers] or range(1, len(MUTATIONS) + 1)
+    survivors = 0
+    for number in chosen:
+        mutation = MUTATIONS[number - 1]
+        begin = time.monotonic()
+        passed = survives(mutation)
+        survivors += passed
+        outcome = "SURVIVES" if passed else "noticed"
+        print(
+            f"{number:2} {outcome} {time.monotonic() - begin:4.0f} s  {mutation.fault}", flush=True
+        )
+    print(f"{len(chosen) - survivors} of {len(chosen)} faults are noticed")
+    return int(survivors > 0)
+
+
+if __name__ == "__main__":
+    raise SystemExit(main(sys.argv[1:]))
