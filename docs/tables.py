@@ -559,6 +559,21 @@ def headline(found: Mapping[str, Any]) -> str:
     )
 
 
+def joined(found: Mapping[str, Any]) -> str:
+    """Gains in nodes on each ER set, from all graphs, both sides at their defaults."""
+    by_set: dict[str, list[str]] = {}
+    for row in found["by_set"]:
+        cell = f"{row['mean']:+.3f} ({row['se']:.3f})"
+        if row["p_holm"] < 0.05:
+            cell = f"**{cell}**"
+        by_set.setdefault(row["dataset"].replace("mis/er_density/r-", "ER-"), []).append(cell)
+    samplers = dict.fromkeys(row["sampler"] for row in found["by_set"])
+    return table(
+        ["set", *(_NAMES[name] for name in samplers)],
+        [[name, *cells] for name, cells in by_set.items()],
+    )
+
+
 def pooled(found: Mapping[str, Any]) -> str:
     """Gains over sets: in nodes, and as a share of the published ones."""
     arms = {
@@ -698,7 +713,7 @@ TABLES: dict[str, Callable[[Mapping[str, Any]], str]] = {
     "rates": rates, "gpu": gpu, "localization": localization, "solve": solve, "solve-10": solve, "updates": updates,
     "sampling": sampling, "networkx": networkx, "laws": laws, "verdicts": verdicts, "tilt": tilt, "tilt-rb": tilt,
     "tilts": tilts, "tilt-steps": tilts_steps, "pooled": pooled, "choice": choice,
-    "levels": levels, "table1": table1, "readings": readings, "headline": headline,
+    "levels": levels, "table1": table1, "readings": readings, "headline": headline, "joined": joined,
     "ablation": ablation, "proofs": proofs, "gaps": gaps, "first": first, "covers": covers, "overhead": overhead,
     "sets": sets, "critical": sampling,
     "samplers-steps": samplers_steps, "samplers-seconds": samplers_seconds, "samplers-draws": samplers_draws,
@@ -708,7 +723,8 @@ TABLES: dict[str, Callable[[Mapping[str, Any]], str]] = {
 # Where the numbers of a table are, if not in a file of its name.
 _CLAIM = DOCS.parent / "studies/claim/report.json"
 _ELSEWHERE = {
-    "pooled": _CLAIM.with_name("headline.json"), "headline": _CLAIM.with_name("headline.json"), "choice": _CLAIM,
+    "pooled": _CLAIM.with_name("headline.json"), "headline": _CLAIM.with_name("headline.json"),
+    "joined": _CLAIM.with_name("headline.json"), "choice": _CLAIM,
     "levels": _CLAIM, "table1": _CLAIM, "tilts": MEASURED / "tilt.json",
     "readings": _CLAIM.with_name("readings.json"), "ablation": DOCS.parent / "studies/reproduction/ablation.json",
     "field": DOCS.parent / "studies/field/report.json",

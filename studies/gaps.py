@@ -116,6 +116,18 @@ def dula(density: Float64[np.ndarray, "S"], step_size: float) -> Float64[np.ndar
     return np.exp(np.einsum("xyi,xi->xy", differs, flips - stays) + stays.sum(axis=1)[:, None])
 
 
+def all_or_none(density: Float64[np.ndarray, "S"]) -> Float64[np.ndarray, "S S"]:
+    """Theorem 4.9 as printed: flips all sites with the probability that each of them flips by
+    itself, and otherwise stays.
+    """
+    states = np.arange(len(density))
+    opposite = states ^ (len(states) - 1)
+    flips = np.exp(-np.logaddexp(0, -flip_gains(density) / 2).sum(axis=1))
+    matrix = np.diag(1 - flips)
+    matrix[states, opposite] = flips
+    return matrix
+
+
 def spectrum(matrix: Float64[np.ndarray, "S S"]) -> Float64[np.ndarray, "S"]:
     """Eigenvalues of a reversible kernel, in increasing order; the last one is 1."""
     return linalg.eigvalsh(np.sqrt(matrix * matrix.T))
@@ -195,7 +207,7 @@ def readings(kernel: str, form: SpinModel) -> dict[str, float]:
         return {
             name: gap_of(transitions(kernel, density, step)).one_sided
             for name, step in steps.items()
-        }
+        } | {"all sites or none": gap_of(all_or_none(density)).one_sided}
     gap = gap_of(transitions(kernel, density))
     return {
         "one step": gap.one_sided, "N steps": size * gap.one_sided, "N steps, absolute "
