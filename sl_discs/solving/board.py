@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import collections
 from fractions import Fraction
 from typing import NamedTuple
 
@@ -32,7 +33,8 @@ class Board:
     Attributes:
       incumbent: the best answer; None: there is none.
       value: its value, rounded; infinitely bad without one.
-      values: the best value of each finder, times the sign of the problem's sense.
+      values: the best value of each finder, times the sign of the problem's sense; infinitely
+        bad without one.
       closed: whether the incumbent is proved to be optimal; values and bounds are compared exactly.
       refused: which provers and bounds could not be used, and why, in words.
     """
@@ -42,7 +44,7 @@ class Board:
         self._sign = 1 if problem.maximise else -1
         self.incumbent: Incumbent | None = None
         self.value = -self._sign * np.inf
-        self.values: dict[str, float] = {}
+        self.values: dict[str, float] = collections.defaultdict(lambda: -np.inf)
         self.closed = False
         self.refused: list[str] = []
         # Bounds, each tighter than the one before, with what they are from; and what had one that
@@ -65,7 +67,7 @@ class Board:
         if not len(found.values):
             return
         best = float((self._sign * found.values).max())
-        self.values[by] = max(self.values.get(by, -np.inf), best)
+        self.values[by] = max(self.values[by], best)
         candidates = found
         if self.incumbent is not None:
             pairs = zip(self.incumbent.answer, found, strict=True)

@@ -62,13 +62,6 @@ class Trajectory(NamedTuple):
     acceptance: Float64[np.ndarray, "L"]
 
 
-def joined(parts: Sequence[Trajectory]) -> Trajectory:
-    """Returns them one after the other; empty where there are none."""
-    kinds = [np.int64, np.int64, *[np.float64] * (len(Trajectory._fields) - 2)]
-    empty = Trajectory(*(np.empty(0, kind) for kind in kinds))
-    return Trajectory(*map(np.concatenate, zip(empty, *parts, strict=True)))
-
-
 # A `Result` is stored in one .npz file: arrays, and everything else as JSON text. Nothing is
 # pickled.
 _FORMAT = "sl_discs result 7"
@@ -633,7 +626,9 @@ class Collector:
             else reported_bound(problem, bound, best.states[place], float(values[place]))
         )
         timing = {**timing, "verify_s": time.perf_counter() - begin}
-        trajectory = joined(self._parts)
+        # Empty where nothing was sampled.
+        empty = Trajectory(*np.zeros((2, 0), np.int64), *np.zeros((4, 0)))
+        trajectory = Trajectory(*map(np.concatenate, zip(empty, *self._parts, strict=True)))
         drawn = isinstance(problem.source, Graph) and problem.num_variables <= _DRAWN
         so_far = self._sign * np.maximum.accumulate(self._sign * trajectory.best)
         scaled = trajectory._replace(best=so_far, temperature=trajectory.temperature * given.unit)

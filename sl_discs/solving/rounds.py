@@ -74,7 +74,7 @@ _SMALL = 128
 # values.
 _TERM_BYTES = 60
 # The least number of terms that one core processes per second.
-_TERMS_PER_S = 2e6
+TERMS_PER_S = 2e6
 
 
 def check_fit(
@@ -95,11 +95,6 @@ def check_fit(
         need,
         "give a smaller problem, or fewer chains or steps",
     )
-
-
-def layout_seconds(problem: Problem) -> float:
-    """Returns an upper estimate of the seconds that building the arrays of a problem takes."""
-    return problem.num_terms / _TERMS_PER_S
 
 
 class Clock:
@@ -398,7 +393,7 @@ class Rounds:
                 self.fill(one, (TRIAL if compared else BOUNDS) * left, compared=compared)
         if compared:
             rivals = [one for one in rivals if one.conclusive]
-            values = [self.board.values.get(one.name, -np.inf) for one in rivals]
+            values = [self.board.values[one.name] for one in rivals]
             rivals = [
                 one for one, value in zip(rivals, values, strict=True) if value == max(values)
             ]

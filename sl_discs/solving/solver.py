@@ -26,6 +26,7 @@ from sl_discs.solving.provers.tables import EXACT
 from sl_discs.solving.reductions import presolve
 from sl_discs.solving.result import Collector, Result
 from sl_discs.solving.rounds import (
+    TERMS_PER_S,
     TRIAL,
     Annealer,
     Clock,
@@ -33,7 +34,6 @@ from sl_discs.solving.rounds import (
     Rounds,
     check_fit,
     is_over,
-    layout_seconds,
 )
 from sl_discs.solving.workers import workers_of
 from sl_discs.support.errors import fields_are_keywords
@@ -99,9 +99,10 @@ def solve(
         best state of all counts. The time is checked between calls to the engine, about ten times
         per second on CPU cores, and may be exceeded by that much. If none is left for sampling, a
         warning says so (in advance, if the problem is much too large for the limit), and one short
-        annealing is run all the same. On sets and covers without weights `auto` begins with a
-        greedy answer; it also tries a local search, see `sl_discs.solving.rounds.Rounds.share`.
-        Without a limit and without `steps` it begins with a short one.
+        annealing is run all the same. On cliques, and on sets and covers without weights, `auto`
+        begins with a greedy answer; it also tries a local search, see
+        `sl_discs.solving.rounds.Rounds.share`. Without a limit and without `steps` it begins with a
+        short one.
       target: a value: the run ends as soon as a value this good is found, which is checked between
         calls to the engine.
       chains: number of parallel chains; None: 32, but fewer on the CPU engine under a time limit in
@@ -162,7 +163,7 @@ def annealed(problem: Problem, options: SolveOptions) -> Result:
     reduced = presolved.problem
     if reduced is None:
         return _by_reductions(presolved, options, clock)
-    seconds = layout_seconds(reduced)
+    seconds = reduced.num_terms / TERMS_PER_S
     too_large = seconds > limit
     if too_large:
         warnings.warn(
@@ -189,12 +190,11 @@ def annealed(problem: Problem, options: SolveOptions) -> Result:
             proofs.advance(
                 short, math.inf, lambda: clock() >= _FIRST_TURNS * limit or options.is_interrupted()
             )
-            search = None
             if limit == math.inf and not board.closed:
                 search = local_search(reduced, options)
-            if search is not None:
-                search.play(int(_SEARCH_S / search.step_s))
-                board.take(problem.evaluate(presolved.lift(search.state[None])), search.name)
+                if search is not None:
+                    search.play(int(_SEARCH_S / search.step_s))
+                    board.take(problem.evaluate(presolved.lift(search.state[None])), search.name)
             if options.beside >= Beside.PROOFS and board.closed:
                 return _without_chains(presolved, proofs, proofs.bound_by, options.seed, clock)
         return _searched(presolved, options, proofs, clock, states, too_large=too_large)
@@ -206,10 +206,9 @@ def local_search(problem: Problem, options: SolveOptions) -> LocalSearch | None:
     if search is None or options.beside < Beside.SEARCHES:
         return None
     # Without a time limit, results do not depend on the number of cores.
-    seconds, walks = (
-        (_SEARCH_S, 1) if options.time_limit is None else (TRIAL * options.time_limit, num_cores())
-    )
-    return search(problem, options.seed, seconds, walks)
+    if options.time_limit is None:
+        return search(problem, options.seed, _SEARCH_S, 1)
+    return search(problem, options.seed, TRIAL * options.time_limit, num_cores())
 
 
 def _searched(
@@ -259,7 +258,7 @@ def _searched(
         proofs.advance(_AFTER_S, 0.0, functools.partial(is_over, options, clock))
     notes = [annealer.note] if annealer.note else []
     values = rounds.board.values
-    if search is not None and values.get(search.name, -math.inf) > values.get(ANNEALING, -math.inf):
+    if search is not None and values[search.name] > values[ANNEALING]:
         notes.append(f"the best answer is by {search.name}")
     return rounds.collector.result(
         incumbent=rounds.board.incumbent,
@@ -286,11 +285,8 @@ def _by_reductions(presolved: Presolved, options: SolveOptions, clock: Clock) ->
     """
     problem = presolved.original
     states = np.concatenate([presolved.lift(np.zeros((1, 0), np.int8)), presolved.found])
-    provers = (
-        ()
-        if problem.integer_values
-        else [one for one in workers_of(problem).provers if one in EXACT]
-    )
+    exact = not problem.integer_values
+    provers = [one for one in workers_of(problem).provers if exact and one in EXACT]
     proofs = Proofs(dataclasses.replace(unreduced(problem), found=states), provers)
     board = proofs.board
     board.take_bound(presolved.lifted_bound(board.value - presolved.constant), REDUCTIONS)

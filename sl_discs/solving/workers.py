@@ -17,7 +17,7 @@ from sl_discs.solving.provers.integer import integer_prover
 from sl_discs.solving.provers.semidefinite import semidefinite_prover
 from sl_discs.solving.provers.tables import elimination, enumeration
 from sl_discs.solving.rounds import LocalSearch
-from sl_discs.solving.set_reductions import reduce_maxclique, reduce_sets
+from sl_discs.solving.set_reductions import greedy_clique, reduce_maxclique, reduce_sets
 from sl_discs.solving.spin_reductions import reduce_spins
 from sl_discs.solving.tabu_search import tabu_search
 
@@ -52,7 +52,7 @@ ON_SPINS = Workers(reduce_spins, (enumeration, elimination, semidefinite_prover)
 WORKERS = {
     "mis": ON_SETS,
     "vertex_cover": ON_SETS,
-    "maxclique": ON_SETS._replace(reduction=reduce_maxclique, greedy=None),
+    "maxclique": ON_SETS._replace(reduction=reduce_maxclique, greedy=greedy_clique),
     "maxcut": ON_SPINS,
     "qubo": ON_SPINS,
     "ising": ON_SPINS,

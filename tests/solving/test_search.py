@@ -93,6 +93,18 @@ def test_provers_have_turns_under_a_limit_of_less_than_ten_of_them():
         assert found.optimal and found.stopped == "bound"
 
 
+@pytest.mark.filterwarnings("ignore:.*building the arrays")
+def test_cliques_have_a_greedy_answer_under_the_shortest_limit():
+    """That of the node with most neighbours, and of those of its neighbours in this order."""
+    graph = nx.gnp_random_graph(1_000, 0.05, seed=0)
+    clique = set()
+    for node in sorted(graph, key=graph.degree, reverse=True):
+        if clique <= set(graph[node]):
+            clique.add(node)
+    found = sl_discs.solve(sl_discs.maxclique(graph), time_limit=0.01)
+    assert found.feasible and found.best_value >= len(clique)
+
+
 def test_a_search_of_what_is_left_answers_the_whole_problem():
     """A dense part that no rule reduces, with trees on it: every label has a value, and values are
     the whole's.
