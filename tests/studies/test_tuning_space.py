@@ -9,7 +9,7 @@ import pytest
 import space
 from sl_discs.chains.chains import program_of
 from sl_discs.experiment.settings import Settings
-from sl_discs.localization.method import method_fields
+from sl_discs.localization.method import build_method, method_fields
 from sl_discs.reproduction.tuned import Candidate
 from sl_discs.samplers.registry import is_localized, known_samplers
 from sl_discs.support.errors import InputError
@@ -64,7 +64,7 @@ def test_every_point_can_be_played(sampler, search, chain_length):
         point = space.propose(dimensions, chooser)
         candidate = candidate_of(point, start)
         annealed = candidate.settings(settings)
-        program = program_of(candidate.method(), annealed)
+        program = program_of(build_method(candidate.sampler), annealed)
         temperature = program.temperature.whole()
         assert np.isfinite(temperature).all() and (temperature > 0).all()
         if "t_schedule" in point:
