@@ -243,7 +243,10 @@ def load_dataset(
         )
         _check_range(family.name, first, stop, total)
         drawn = _draw_cached(
-            generator, range(first, stop or total, stride), data_seed, cache_folder(cache_dir)
+            generator,
+            range(first, stop or total, stride),
+            data_seed,
+            cache_folder(cache_dir, setting="cache_dir"),
         )
         graphs = [dataclasses.replace(graph, generated=True) for graph in drawn]
     else:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import ast
 import collections
 import contextlib
+import copy
 import dataclasses
 import functools
 import json
@@ -34,7 +35,7 @@ from sl_discs.instances.graph import (
 )
 from sl_discs.instances.other_files import check_others, check_separators, other_archive, other_json
 from sl_discs.instances.text import Remark, Rows, Source, exact_number, show
-from sl_discs.support.checks import file_path, join_names, one_of, real_array
+from sl_discs.support.checks import check_label, file_path, join_names, one_of, real_array
 from sl_discs.support.documents import names_in_npz
 from sl_discs.support.errors import FormatError, InputError, NotSupported, errors_of
 
@@ -175,6 +176,13 @@ def read_gml(source: Source) -> own.Labelled:
     return _attributed(source, dict(graph.nodes), list(graph.edges(data=True)))
 
 
+# Attributes of XML that GraphML has for elements with data.
+_XML_ATTRIBUTES = {
+    "node": {"id", "parse.indegree", "parse.outdegree"},
+    "edge": {"id", "source", "target", "directed", "sourceport", "targetport"},
+}
+
+
 def read_graphml(source: Source) -> own.Labelled:
     """Returns the graph of a GraphML file; its labels are text."""
     import networkx as nx
@@ -183,23 +191,43 @@ def read_graphml(source: Source) -> own.Labelled:
         text = source.text.decode("utf-8")
         if "<!ENTITY" in text:
             raise ValueError("entities are not read")
-        graph = nx.parse_graphml(text)
-        elements = [*xml.etree.ElementTree.fromstring(text).iter()]
-        found = collections.Counter(one.tag.rpartition("}")[2] for one in elements)
-        values = {(one, data.get("key")) for one in elements for data in one.findall("{*}data")}
+        root = xml.etree.ElementTree.fromstring(text)
+        for key in root.findall("{*}key"):
+            if key.get("for", "all") == "all":
+                # networkx knows defaults of nodes and of edges, so this becomes a key of each.
+                key.set("for", "node")
+                of_edges = copy.deepcopy(key)
+                of_edges.attrib |= {"for": "edge", "id": f"{key.get('id')} of edges"}
+                root.append(of_edges)
+        graph = nx.parse_graphml(xml.etree.ElementTree.tostring(root, "unicode"))
+        counts = collections.Counter()
+        for element in root.iter():
+            name = element.tag.rpartition("}")[2]
+            counts[name] += 1
+            unknown = set(element.attrib) - _XML_ATTRIBUTES.get(name, set(element.attrib))
+            if unknown:
+                raise ValueError(
+                    f"{unknown.pop()} is an attribute of an element <{name}>; numbers are read "
+                    "from its elements <data>"
+                )
+            counts["values"] += len({data.get("key") for data in element.findall("{*}data")})
         # networkx makes the nodes that edges lead to, and reads one graph without those inside of
         # its nodes.
         nodes = dict(graph.nodes)
         edges = list(graph.edges(data=True))
-        of_nodes, of_edges = (graph.graph.get(f"{what}_default", {}) for what in ("node", "edge"))
-        counts = len(nodes), len(edges), len(of_nodes) + len(of_edges), len(values)
-        if tuple(found[what] for what in ("node", "edge", "default", "data")) != counts:
+        defaults = [graph.graph.get(f"{name}_default", {}) for name in ("node", "edge")]
+        if (
+            len(nodes) != counts["node"]
+            or len(edges) != counts["edge"]
+            or sum(map(len, defaults)) != counts["default"]
+            or counts["values"] != counts["data"]
+        ):
             raise ValueError(
                 "something is listed twice or beside the one graph, an edge leads to what is not "
-                "listed, or a key with a default is neither for nodes nor for edges"
+                "listed, or a key with a default is of neither nodes nor edges"
             )
-    nodes = {node: of_nodes | data for node, data in nodes.items()}
-    return _attributed(source, nodes, [(u, v, of_edges | data) for u, v, data in edges])
+    nodes = {node: defaults[0] | data for node, data in nodes.items()}
+    return _attributed(source, nodes, [(u, v, defaults[1] | data) for u, v, data in edges])
 
 
 def read_node_link(source: Source) -> own.Labelled:
@@ -208,7 +236,10 @@ def read_node_link(source: Source) -> own.Labelled:
     """
 
     def label_of(plain: Any) -> Hashable:
-        return tuple(map(label_of, plain)) if isinstance(plain, list) else plain
+        if isinstance(plain, list):
+            return tuple(map(label_of, plain))
+        check_label(str(source.path), plain)
+        return plain
 
     def distinct(pairs: Sequence[tuple[str, Any]]) -> _Attributes:
         if len(found := dict(pairs)) < len(pairs):
@@ -226,12 +257,14 @@ def read_node_link(source: Source) -> own.Labelled:
             raise ValueError(
                 f"lists {join_names(lists, 'and')} beside the nodes; keep that of the edges"
             )
-        nodes = {label_of(one.pop("id", number)): one for number, one in enumerate(data["nodes"])}
-        if len(nodes) != len(data["nodes"]):
+        listed, links = data["nodes"], data[lists[0]]
+        if not all(isinstance(element, dict) for element in (*listed, *links)):
+            raise ValueError("a node or an edge is not an object with names and values")
+        nodes = {label_of(node.pop("id", number)): node for number, node in enumerate(listed)}
+        if len(nodes) != len(listed):
             raise ValueError("a node is listed twice")
         edges = [
-            (label_of(one.pop("source")), label_of(one.pop("target")), one)
-            for one in data[lists[0]]
+            (label_of(edge.pop("source")), label_of(edge.pop("target")), edge) for edge in links
         ]
     return _attributed(source, nodes, edges)
 

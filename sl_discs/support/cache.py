@@ -15,7 +15,9 @@ from sl_discs.support.files import open_regular
 from sl_discs.support.terminal import tell
 
 
-def cache_folder(folder: str | os.PathLike | None = None, part: str = "") -> Path | None:
+def cache_folder(
+    folder: str | os.PathLike | None = None, part: str = "", setting: str = "SL_DISCS_CACHE"
+) -> Path | None:
     """Returns a folder for kept files, made where it is missing.
 
     Compiled code is run as it is read, so the folder counts only if nobody but the user can write
@@ -23,8 +25,9 @@ def cache_folder(folder: str | os.PathLike | None = None, part: str = "") -> Pat
     once.
 
     Args:
-      folder: the cache; None: $SL_DISCS_CACHE, else ~/.cache/sl_discs.
+      folder: the cache; None or empty: $SL_DISCS_CACHE, else ~/.cache/sl_discs.
       part: name of a folder in it, which is returned; empty: the cache itself.
+      setting: what names `folder`, for the warning.
     """
     try:
         chosen = Path(
@@ -46,7 +49,8 @@ def cache_folder(folder: str | os.PathLike | None = None, part: str = "") -> Pat
         reason = error.strerror
     else:
         return chosen
-    warn_once(f"no cache in {chosen}: {reason}; set SL_DISCS_CACHE to a folder that is yours alone")
+    setting = setting if folder else "SL_DISCS_CACHE"
+    warn_once(f"no cache in {chosen}: {reason}; set {setting} to a folder that is yours alone")
     return None
 
 
@@ -74,7 +78,7 @@ def or_no_cache(cache: Path) -> Iterator[None]:
         reason = error.__cause__.strerror if isinstance(error.__cause__, OSError) else error
         warn_once(
             f"nothing more is kept in {cache} ({reason}), so later runs do some work again; free "
-            "some space, or set SL_DISCS_CACHE to another folder"
+            "some space there"
         )
 
 

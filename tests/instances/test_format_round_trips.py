@@ -312,6 +312,9 @@ def test_what_was_left_out_is_said_and_leaves_no_proof(folder, name, content, pr
 
 def test_defaults_of_graphml_are_those_of_each_node_and_edge(folder):
     content = GRAPHML.format(KEY.format("edge", "weight") + KEY.format("node", "weight"), "")
+    for key in KEY.format("all", "weight"), KEY.format("all", "weight").replace('for="all"', ""):
+        found = read(folder, GRAPHML.format(key, "")).content
+        assert found.weights.tolist() == [4] and found.node_weights.tolist() == [4, 4]
     found = read(folder, content).content
     assert found.weights.tolist() == [4] and found.node_weights.tolist() == [4, 4]
     given = (

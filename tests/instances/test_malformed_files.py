@@ -168,6 +168,18 @@ GRAPHS = {
         "key='k'>3</data></edge></graph></graphml>",
         ": .*something is listed twice",
     ),
+    "graphml: a weight of XML": (
+        "<graphml><graph><node id='a'/><node id='b'/><edge source='a' target='b' weight='3'/>"
+        "</graph></graphml>",
+        ": .*weight is an attribute of an element <edge>",
+    ),
+    "json: a label": ('{"nodes":\n[{"id": {}}], "edges": []}', ": {} is not a label"),
+    "json: a label of an edge": (
+        '{"nodes":\n[{"id": 1}], "edges": [{"source": 1, "target": [1, {}]}]}',
+        ": {} is not a label",
+    ),
+    "json: a number as a node": ('{"nodes":\n[1], "edges": []}', ": .* not an object"),
+    "json: a list as an edge": ('{"nodes":\n[{"id": 1}], "edges": [[1, 1]]}', ": .* not an object"),
     "gml: entities": ("<!DOCTYPE g [<!ENTITY a 'b'>]><graphml/>", ": .*entities are not read"),
     "json: both": (
         '{"nodes": [{}], "edges": [], "links": []}',
