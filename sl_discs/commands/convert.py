@@ -14,17 +14,19 @@ INPUT are not these numbers, the summary says which became which, or OUTPUT.labe
 Weights are preserved exactly.
 """
 
+import collections
 import json
-from collections.abc import Hashable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from pathlib import Path
 from typing import Any
 
 from sl_discs.commands.command import Command, Given, own_flags, warn
 from sl_discs.commands.problem_file import define_weight
 from sl_discs.instances.archive import write_archive, write_forms
-from sl_discs.instances.form import FORM_PROBLEMS, QuadraticForm
+from sl_discs.instances.form import QuadraticForm
 from sl_discs.instances.formats import FORMATS, SUFFIXES, read_instances
-from sl_discs.instances.graph import GRAPH_PROBLEMS, complement
+from sl_discs.instances.graph import Graph, complement
+from sl_discs.problems.kind import KINDS
 from sl_discs.support.errors import InputError
 from sl_discs.support.files import write_text
 from sl_discs.support.terminal import say
@@ -35,8 +37,10 @@ define.string(
 )
 define.boolean("complement", False, "Write the complement graph.")
 
-_WRITERS = {name: format.write for name, format in FORMATS.items() if format.write}
-_WRITTEN = ["npz", *_WRITERS]
+_GRAPH_WRITERS = {name: format.write for name, format in FORMATS.items() if format.write}
+_WRITTEN = ["npz", *_GRAPH_WRITERS]
+# What writes files of many, by what they hold.
+_ARCHIVES: dict[type, Callable] = {Graph: write_archive, QuadraticForm: write_forms}
 _SUFFIXES = {suffix: name for suffix, name in SUFFIXES.items() if name in _WRITTEN} | {
     ".txt": "rudy"
 }
@@ -46,7 +50,7 @@ words = (
 )
 define.enum("to", None, _WRITTEN, words)
 words = "The problem of INPUT, where its content is ambiguous."
-define.enum("problem", None, [*GRAPH_PROBLEMS, *FORM_PROBLEMS], words)
+define.enum("problem", None, list(KINDS), words)
 define_weight(define)
 
 
@@ -62,22 +66,27 @@ def _convert(given: Given) -> int:
         source, problem=FLAGS.problem, format=FLAGS["from"].value, weight=FLAGS.weight
     )
     contents: list[Any] = [instance.content for instance in instances]
-    models = any(isinstance(content, QuadraticForm) for content in contents)
-    if models and (to != "npz" or FLAGS.complement):
-        what = (
-            "has no complement"
-            if FLAGS.complement
-            else f"cannot be written as {to}; write an .npz archive"
+    held = type(contents[0]) if contents else Graph
+    if held is not Graph and (to != "npz" or FLAGS.complement or held not in _ARCHIVES):
+        what = f"cannot be written as {to}"
+        if FLAGS.complement:
+            what = "has no complement"
+        elif held in _ARCHIVES:
+            what += "; write an .npz archive"
+        raise InputError(
+            f"{source}: {instances[0].format} holds a {contents[0].words[0]}, which {what}"
         )
-        raise InputError(f"{source}: {instances[0].format} holds a quadratic model, which {what}")
+    if FLAGS.problem is not None:
+        for content in contents:
+            KINDS[FLAGS.problem].check_source(source, content)
     for remark in instances[0].remarks if instances else ():
         warn(f"{source}: {remark}")
     if FLAGS.complement:
         contents = [complement(graph) for graph in contents]
     if to == "npz":
-        (write_forms if models else write_archive)(target, contents)
+        _ARCHIVES[held](target, contents)
     elif len(contents) == 1:
-        _WRITERS[to](target, contents[0])
+        _GRAPH_WRITERS[to](target, contents[0])
     else:
         raise InputError(
             f"{source}: {len(contents)} graphs, but a {to} file holds one; write an .npz archive"
@@ -89,7 +98,7 @@ def _convert(given: Given) -> int:
         if len(instances) == 1
         else ""
     )
-    say(f"{source} ({found}{turned}): {_tell(contents, models)}; saved in {target} ({to}){labels}")
+    say(f"{source} ({found}{turned}): {_tell(contents, held)}; saved in {target} ({to}){labels}")
     return 0
 
 
@@ -109,32 +118,25 @@ def _tell_labels(target: str, first: int, labels: Sequence[Hashable]) -> str:
     return f"; {path} has the label of each number"
 
 
-def _tell(contents: list[Any], models: bool) -> str:
+def _tell(contents: list[Any], held: type[Graph] | type[QuadraticForm]) -> str:
     """Says how many graphs or models there are, of which sizes, and between which numbers their own
     lie.
     """
-    what, sites, terms = (
-        ("models", "variables", "pairs") if models else ("graphs", "nodes", "edges")
-    )
-    numbers = (
-        {"couplings": "couplings"}
-        if models
-        else {"weights": "weights", "node_weights": "weights of nodes"}
-    )
-    told = [
-        *([f"{len(contents)} {what}"] if len(contents) != 1 else []),
-        f"{_span([one.num_variables for one in contents])} {sites}",
-        f"{_span([one.num_terms for one in contents])} {terms}",
+    what, variable, term = held.words
+    told = []
+    if len(contents) != 1:
+        told.append(f"{len(contents)} {what}s")
+    told += [
+        f"{_span([content.num_variables for content in contents])} {variable}s",
+        f"{_span([content.num_terms for content in contents])} {term}s",
     ]
-    for field, words in numbers.items():
-        arrays = [
-            array for one in contents if (array := getattr(one, field)) is not None and len(array)
-        ]
-        if arrays:
-            told.append(
-                f"{words} {_span([end for array in arrays for end in (array.min(), array.max())])}"
-            )
-    if models:
+    ends: dict[str, list[float]] = collections.defaultdict(list)
+    for content in contents:
+        for name, numbers in content.coefficients.items():
+            if len(numbers):
+                ends[name] += [numbers.min(), numbers.max()]
+    told += [f"{name} {_span(numbers)}" for name, numbers in ends.items()]
+    if held is QuadraticForm:
         told += sorted({"spins" if form.spins else "zeros and ones" for form in contents})
         told += sorted({"maximise" if form.maximise else "minimise" for form in contents})
     return ", ".join(told)

@@ -7,12 +7,12 @@ from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import yaml
 from absl import flags
 
 from sl_discs.commands.command import warn
 from sl_discs.instances.formats import FORMATS, Instance, read_instances
-from sl_discs.instances.graph import Graph
 from sl_discs.problems import Problem
 from sl_discs.problems.from_file import problem_of
 from sl_discs.problems.kind import KINDS, PENALTY, find_kind
@@ -152,28 +152,29 @@ def _count(number: int, of: str) -> str:
     return f"{number:,} {of}{'s' * (number != 1)}"
 
 
+# The weight of what has none.
+_ONE = np.ones(1)
+
+
 def _line_on(instance: Instance, problem: Problem) -> str:
     """Returns what was read, and which weights of it do not count."""
     content = instance.content
-    kind = problem.kind
-    if isinstance(content, Graph):
-        of_nodes = problem.source.node_weights is not None
-        nodes = " with weights" if of_nodes else ""
-        if not of_nodes and content.node_weights is not None and (content.node_weights != 1).any():
-            where = "without --weights" if KINDS[kind].weights_of_nodes else f"in {kind}"
-            nodes = f" (their weights do not count {where})"
-        edges = ""
-        if content.weights is not None and (content.weights != 1).any():
-            edges = (
-                ", weighted" if KINDS[kind].weighted else f" (their weights do not count in {kind})"
-            )
-        size = (
-            f"{_count(content.num_nodes, 'node')}{nodes}, "
-            f"{_count(content.num_edges, 'edge')}{edges}"
-        )
-    else:
-        size = (
-            f"{_count(content.num_variables, 'variable')}, "
-            f"{_count(len(content.couplings), 'quadratic term')}"
-        )
-    return printable(f"{problem.name}: {kind} of {instance.path.name} ({instance.format}), {size}")
+    kind = KINDS[problem.kind]
+    _, variable, term = content.words
+    of_variables = ""
+    if "weights of nodes" in problem.source.coefficients:
+        of_variables = " with weights"
+    elif (content.coefficients.get("weights of nodes", _ONE) != 1).any():
+        where = "without --weights" if kind.weights_of_nodes else f"in {kind.name}"
+        of_variables = f" (their weights do not count {where})"
+    of_terms = ""
+    if (content.coefficients.get("weights", _ONE) != 1).any():
+        of_terms = f" (their weights do not count in {kind.name})"
+        if kind.weighted:
+            of_terms = ", weighted"
+    size = (
+        f"{_count(content.num_variables, variable)}{of_variables}, "
+        f"{_count(content.num_terms, term)}{of_terms}"
+    )
+    read_as = f"{kind.name} of {instance.path.name} ({instance.format})"
+    return printable(f"{problem.name}: {read_as}, {size}")

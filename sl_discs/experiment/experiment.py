@@ -32,8 +32,8 @@ from sl_discs.experiment.run_sampler import (
 )
 from sl_discs.experiment.settings import Settings, settings_from
 from sl_discs.experiment.summary import format_summary, plot_trajectories
-from sl_discs.instances.dataset import default_data_root, graph_types, load_dataset
-from sl_discs.instances.graph import GRAPH_PROBLEMS, Dataset
+from sl_discs.instances.dataset import PROBLEMS, default_data_root, graph_types, load_dataset
+from sl_discs.instances.graph import Dataset
 from sl_discs.localization.method import Method, build_method, method_fields
 from sl_discs.problems.kind import PENALTY
 from sl_discs.samplers.registry import own_name
@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 MODEL_FIELDS = {
-    "name": f"{join_names(GRAPH_PROBLEMS)}.",
+    "name": f"{join_names(PROBLEMS)}.",
     "graph_type": "dataset, as DISCS names it; left out: that of the experiment config.",
     "cfg_str": "configuration of the dataset, such as r-0.10; _ for none; left out: that of the "
     "experiment config.",

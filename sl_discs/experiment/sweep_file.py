@@ -18,8 +18,7 @@ from typing import Any
 from ml_collections import ConfigDict
 
 from sl_discs.experiment import settings as experiment
-from sl_discs.instances.dataset import check_data_root, find_family
-from sl_discs.instances.graph import GRAPH_PROBLEMS
+from sl_discs.instances.dataset import PROBLEMS, check_data_root, find_family
 from sl_discs.localization import method
 from sl_discs.samplers.registry import PREFIX, known_samplers, localized_name, own_name
 from sl_discs.support.errors import InputError
@@ -239,10 +238,10 @@ def run_arguments(
     Fields that only DISCS uses are omitted (see `left_out`). InputError for a model that this
     project lacks.
     """
-    if sweep.model not in GRAPH_PROBLEMS or sweep.graph_type is None:
+    if sweep.model not in PROBLEMS or sweep.graph_type is None:
         raise InputError(
             f"the sweep's model is {sweep.model!r}; this project runs "
-            f"{', '.join(GRAPH_PROBLEMS)}, on graphs. sl-discs discs sweep runs DISCS's other "
+            f"{', '.join(PROBLEMS)}, on graphs. sl-discs discs sweep runs DISCS's other "
             "models, with DISCS itself"
         )
     settings = sweep.runs[number - 1]

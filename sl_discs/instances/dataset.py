@@ -119,6 +119,10 @@ _TYPES = {
 }
 
 
+# The problems of DISCS on graphs.
+PROBLEMS = tuple(_TYPES)
+
+
 def find_family(problem: str, graph_type: str, cfg_str: str | None = "") -> Family:
     """Returns the dataset that DISCS's flags name.
 

@@ -6,9 +6,9 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from fractions import Fraction
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from jaxtyping import Bool, Float64, Int, Int8, Int32
@@ -18,13 +18,8 @@ from sl_discs.support.checks import boolean, real, real_array
 from sl_discs.support.doubles import unmasked
 from sl_discs.support.errors import InputError
 
-# Problems on a quadratic form, and whether its variables are spins.
+# The problems that forms pose by themselves, and whether their variables are spins.
 FORM_PROBLEMS = {"qubo": False, "ising": True}
-
-
-def form_problem(spins: bool) -> str:
-    """Returns the problem that a form of spins, or of zeros and ones, poses."""
-    return "ising" if spins else "qubo"
 
 
 # Sums of many doubles that are rounded once, as `math.fsum`'s are, at the speed of arrays. By
@@ -153,6 +148,18 @@ class QuadraticForm:
     spins: bool = False
     maximise: bool = False
     reference: float | None = None
+
+    words: ClassVar[tuple[str, str, str]] = ("quadratic model", "variable", "quadratic term")
+
+    @property
+    def own_problem(self) -> str:
+        """The problem that a form of spins, or of zeros and ones, poses."""
+        return "ising" if self.spins else "qubo"
+
+    @property
+    def coefficients(self) -> Mapping[str, np.ndarray]:
+        """The couplings."""
+        return {"couplings": self.couplings}
 
     @property
     def num_variables(self) -> int:

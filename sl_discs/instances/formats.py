@@ -16,6 +16,7 @@ import functools
 import json
 import os
 import re
+import shlex
 import xml.etree.ElementTree
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -25,16 +26,15 @@ import numpy as np
 
 from sl_discs.instances import graph_files as own
 from sl_discs.instances.archive import FORM_ARRAYS, GRAPH_ARRAYS, read_archive, read_forms
-from sl_discs.instances.form import FORM_PROBLEMS, QuadraticForm, check_finite, form_problem
+from sl_discs.instances.form import FORM_PROBLEMS, QuadraticForm, check_finite
 from sl_discs.instances.graph import (
-    GRAPH_PROBLEMS,
     Graph,
     checked_node_weights,
     edge_codes,
     other_numbers,
 )
-from sl_discs.instances.other_files import check_others, check_separators, other_archive, other_json
-from sl_discs.instances.text import Remark, Rows, Source, exact_number, show
+from sl_discs.instances.source import Source
+from sl_discs.instances.text import Remark, Rows, SourceFile, exact_number, show
 from sl_discs.support.checks import check_label, file_path, join_names, one_of, real_array
 from sl_discs.support.documents import names_in_npz
 from sl_discs.support.errors import FormatError, InputError, NotSupported, errors_of
@@ -53,7 +53,7 @@ class Instance:
       remarks: what was left out of the file, and what may not be expected.
     """
 
-    content: Graph | QuadraticForm
+    content: Source
     labels: Sequence[Hashable]
     format: str
     path: Path
@@ -61,7 +61,7 @@ class Instance:
 
 
 @contextlib.contextmanager
-def _parsing(source: Source, what: str, number: int | None = None) -> Iterator[None]:
+def _parsing(source: SourceFile, what: str, number: int | None = None) -> Iterator[None]:
     """Turns what a parser raises, whatever it is, for what it cannot read, into an error with its
     place.
     """
@@ -91,7 +91,7 @@ _BANNER = (
 _SIZE = rb"(?P<nodes>[1-9]\d{0,17}) (\d{1,18})"
 
 
-def read_matrix_market(source: Source) -> own.Labelled:
+def read_matrix_market(source: SourceFile) -> own.Labelled:
     """Returns the graph of a file, or its model if the problem is qubo or ising; labels are
     1 to n.
     """
@@ -162,7 +162,7 @@ _Nodes = Mapping[Any, _Attributes]
 _Edges = Sequence[tuple[Hashable, Hashable, _Attributes]]
 
 
-def read_gml(source: Source) -> own.Labelled:
+def read_gml(source: SourceFile) -> own.Labelled:
     """Returns the graph of a GML file, whose labels are `id` unless each node has a `label` of its
     own.
     """
@@ -183,7 +183,7 @@ _XML_ATTRIBUTES = {
 }
 
 
-def read_graphml(source: Source) -> own.Labelled:
+def read_graphml(source: SourceFile) -> own.Labelled:
     """Returns the graph of a GraphML file; its labels are text."""
     import networkx as nx
 
@@ -200,7 +200,7 @@ def read_graphml(source: Source) -> own.Labelled:
                 of_edges.attrib |= {"for": "edge", "id": f"{key.get('id')} of edges"}
                 root.append(of_edges)
         graph = nx.parse_graphml(xml.etree.ElementTree.tostring(root, "unicode"))
-        counts = collections.Counter()
+        counts: collections.Counter[str] = collections.Counter()
         for element in root.iter():
             name = element.tag.rpartition("}")[2]
             counts[name] += 1
@@ -230,7 +230,7 @@ def read_graphml(source: Source) -> own.Labelled:
     return _attributed(source, nodes, [(u, v, defaults[1] | data) for u, v, data in edges])
 
 
-def read_node_link(source: Source) -> own.Labelled:
+def read_node_link(source: SourceFile) -> own.Labelled:
     """Returns the graph of a JSON file, with its edges under `edges`, or `links` as older versions
     of networkx do.
     """
@@ -248,11 +248,14 @@ def read_node_link(source: Source) -> own.Labelled:
 
     with _parsing(source, "a graph in node-link JSON"):
         data = json.loads(source.text, object_pairs_hook=distinct)
-        if not (isinstance(data, dict) and isinstance(data.get("nodes"), list)):
-            raise other_json(source)
-        lists = [key for key, value in data.items() if isinstance(value, list) and key != "nodes"]
+        lists = []
+        if isinstance(data, dict) and isinstance(data.get("nodes"), list):
+            lists = [name for name, value in data.items() if isinstance(value, list)]
+            lists.remove("nodes")
         if not {"edges", "links"} & {*lists}:
-            raise other_json(source)
+            raise ValueError(
+                "no lists 'nodes' and 'edges' or 'links', as networkx.node_link_data makes them"
+            )
         if len(lists) > 1:
             raise ValueError(
                 f"lists {join_names(lists, 'and')} beside the nodes; keep that of the edges"
@@ -269,7 +272,7 @@ def read_node_link(source: Source) -> own.Labelled:
     return _attributed(source, nodes, edges)
 
 
-def read_edge_list(source: Source) -> own.Labelled:
+def read_edge_list(source: SourceFile) -> own.Labelled:
     """Returns the graph of a list of edges.
 
     Nodes are whole numbers. Where edges have attributes in a dict, as networkx writes them by
@@ -304,7 +307,7 @@ def read_edge_list(source: Source) -> own.Labelled:
     return _attributed(source, {end: {} for edge in edges for end in edge[:2]}, edges)
 
 
-def _attributed(source: Source, nodes: _Nodes, edges: _Edges) -> own.Labelled:
+def _attributed(source: SourceFile, nodes: _Nodes, edges: _Edges) -> own.Labelled:
     """Returns the graph of nodes and edges with attributes."""
     name = source.weight or "weight"
     labels = list(nodes)
@@ -337,7 +340,7 @@ def _attributed(source: Source, nodes: _Nodes, edges: _Edges) -> own.Labelled:
 
 
 def _remark_on_numbers(
-    source: Source, what: str, given: Iterable[tuple[Any, _Attributes]], *, used: bool
+    source: SourceFile, what: str, given: Iterable[tuple[Any, _Attributes]], *, used: bool
 ) -> None:
     """Remarks on numbers of edges or nodes that are not their weights, which matter if no others
     are used.
@@ -351,14 +354,17 @@ def _remark_on_numbers(
 # All formats.
 
 
-def read_npz_archive(source: Source) -> own.Labelled:
+def read_npz_archive(source: SourceFile) -> own.Labelled:
     """Reads the graphs or models of one of our archives (see `archive`), labelled from 0 on.
 
     An archive with an array `couplings` holds models. NotSupported for an archive of another
     program.
     """
     if "names" not in (names := names_in_npz(source.path)):
-        raise other_archive(source, names)
+        raise NotSupported(
+            f"{source.path}: an archive of another program, with {', '.join(names[:5])}; unpack "
+            "it, or load it in Python, and pose a problem on its arrays"
+        )
     table, read = (
         (FORM_ARRAYS, read_forms) if "couplings" in names else (GRAPH_ARRAYS, read_archive)
     )
@@ -376,12 +382,14 @@ class Format:
       read: returns the graphs or models of a file and their labels.
       begins: how only files in this format begin, if there is such a beginning.
       write: writes a graph, where that is possible.
+      problem: that files of this format pose, where their content poses none by itself.
     """
 
     suffixes: str
-    read: Callable[[Source], own.Labelled]
+    read: Callable[[SourceFile], own.Labelled]
     begins: bytes | None = None
     write: Callable[[str | os.PathLike, Graph], None] | None = None
+    problem: str | None = None
 
 
 # Comments and what is said of the file may come before the graph.
@@ -394,7 +402,7 @@ FORMATS = {
     "dimacs": Format(".clq .col .dimacs", own.read_dimacs, write=own.write_dimacs),
     "metis": Format(".graph .metis", own.read_metis),
     "edge_list": Format(".edges .edgelist", read_edge_list, _WITH_DICTS),
-    "cnf": Format(".cnf", own.read_formula),
+    "cnf": Format(".cnf", own.read_formula, problem="mis"),
     "qbsolv": Format(".qubo", own.read_qbsolv),
     "matrix_market": Format(".mtx", read_matrix_market, rb"(?i)%%matrixmarket"),
     "gml": Format(".gml", read_gml, _GML),
@@ -423,9 +431,8 @@ def read_instances(
 
     Args:
       path: the file.
-      problem: `qubo` or `ising` (expect a model, binary or of spins), any other name (expects a
-        graph), or None for any content. It decides the meaning of a MatrixMarket file and of a bare
-        list `i j v`.
+      problem: that will be posed, or None. `qubo` and `ising` make a model, binary or of spins, of
+        a MatrixMarket file and of a bare list `i j v`; nothing else depends on it.
       format: one of `FORMATS`, to read the file in that format.
       weight: the attribute of edges or nodes that is their weight, in formats with attributes;
         None: `weight`.
@@ -433,16 +440,19 @@ def read_instances(
     Raises:
       FormatError: the file is damaged, or is not what its format asks for.
       NotSupported: its format is not one of these.
-      InputError: the file cannot be read, or does not hold what the problem needs. Of each error,
-        the message is one line that names the file, the line in it if there is one, and what to do.
+      InputError: the file cannot be read. Of each error, the message is one line that names the
+        file, the line in it if there is one, and what to do.
     """
     if format is not None:
         one_of("format", format, FORMATS)
-    source = Source(file_path("path", path), problem, named=format is not None, weight=weight)
-    if not source.is_zip:
-        check_others(source)
+    source = SourceFile(file_path("path", path), problem, named=format is not None, weight=weight)
+    if b"\0" in source.text:
+        raise NotSupported(
+            f"{source.path}: a binary file, or text in UTF-16; give text in UTF-8 (as by iconv -f "
+            "UTF-16 -t UTF-8), or an .npz archive"
+        )
     if format is not None and FORMATS[format].begins in (None, _WITH_DICTS):
-        check_separators(source)
+        _check_separators(source)
     format = format or recognise(source)
     if (
         weight is not None
@@ -455,32 +465,29 @@ def read_instances(
         )
     with errors_of(source.path):
         contents = FORMATS[format].read(source)
-    found = [
+    return [
         Instance(content, labels, format, source.path, source.remarks)
         for content, labels in contents
     ]
-    for instance in found:
-        _check_problem(instance, problem)
-    return found
-
-
-def _check_problem(instance: Instance, problem: str | None) -> None:
-    content = instance.content
-    where = f"{instance.path}: {instance.format}"
-    if isinstance(content, QuadraticForm):
-        if problem not in (None, own_problem := form_problem(content.spins)):
-            raise InputError(
-                f"{where} holds a quadratic model, which is no {problem}; use {own_problem}"
-            )
-    elif problem in FORM_PROBLEMS:
-        raise InputError(
-            f"{where} holds a graph, but {problem} needs a quadratic model; use "
-            f"{join_names(GRAPH_PROBLEMS)}, or "
-            "--format=coo if its lines are couplings 'i j value'"
-        )
 
 
 # Which format a file is in.
+
+
+def _check_separators(source: SourceFile) -> None:
+    """Refuses lines whose words are parted by commas or semicolons; with semicolons, commas stand
+    in numbers.
+    """
+    _, line = next(iter(source.lines(b"#", b"%")), (0, b" "))
+    words = line.split(None, 1)
+    if not (words and re.search(b"[,;]$" if len(words) > 1 else b"[,;]", words[0])):
+        return
+    marks = "';,' ' .'" if b";" in words[0] else "',' ' '"
+    raise NotSupported(
+        f"{source.path}: columns parted by commas or semicolons; part them by blanks: tr {marks} < "
+        f"{shlex.quote(str(source.path))} > NEW.edges, or see docs/files.md"
+    )
+
 
 # After lines of comments.
 _HEADER = re.compile(
@@ -489,7 +496,7 @@ _HEADER = re.compile(
 _HEADERS = {b"cnf": "cnf", b"qubo": "qbsolv", **dict.fromkeys(own.DIMACS_HEADERS, "dimacs")}
 
 
-def recognise(source: Source) -> str:
+def recognise(source: SourceFile) -> str:
     """Returns the name of the format of a file, by how it begins, after comments, or else by the
     suffix of its name.
 
@@ -505,12 +512,11 @@ def recognise(source: Source) -> str:
         return _HEADERS[header[1]]
     if own.VARTYPE.search(source.text):
         return "coo"
-    check_separators(source)
+    _check_separators(source)
     if source.suffix not in SUFFIXES:
-        check_others(source, source.suffix)
         raise NotSupported(
             f"{source.path}: neither its first lines nor a suffix tells the format; say "
-            "--format=NAME (--from in "
-            f"convert), which is one of {join_names(FORMATS)}"
+            f"--format=NAME (--from in convert), which is one of {join_names(FORMATS)}, or see "
+            "docs/files.md on files of other programs"
         )
     return SUFFIXES[source.suffix]

@@ -10,7 +10,7 @@ import pickle
 import sys
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
 from jaxtyping import Float64, Int, Int32, Int64, Num
@@ -20,9 +20,6 @@ from sl_discs.instances.form import check_finite, check_sum, checked_pairs, know
 from sl_discs.support.checks import integer, real, real_array
 from sl_discs.support.errors import InputError
 from sl_discs.support.memory import check_memory, check_number
-
-# Problems on a graph.
-GRAPH_PROBLEMS = ("mis", "maxcut", "maxclique", "vertex_cover")
 
 # Bytes per node: the label, as an object in a tuple and a set, and a chain's state, field, best
 # states and temporaries.
@@ -104,7 +101,16 @@ class Graph:
             parts.append(b"nodes" + self.node_weights.tobytes())
         return b"".join(parts)
 
-    # As of a `QuadraticForm`, the other source of problems.
+    # What every source of problems has.
+
+    words: ClassVar[tuple[str, str, str]] = ("graph", "node", "edge")
+    own_problem: ClassVar[None] = None
+
+    @property
+    def coefficients(self) -> Mapping[str, np.ndarray]:
+        """The weights of edges and nodes that it has."""
+        weights = {"weights": self.weights, "weights of nodes": self.node_weights}
+        return {name: array for name, array in weights.items() if array is not None}
 
     @property
     def num_variables(self) -> int:

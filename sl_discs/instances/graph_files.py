@@ -1,7 +1,7 @@
 """Text formats with our own readers: rudy, DIMACS, METIS and edge lists; qbsolv, Biq Mac and COO;
 formulas.
 
-A reader takes a `Source` and returns pairs of a graph or model, and the labels of its nodes or
+A reader takes a `SourceFile` and returns pairs of a graph or model, and the labels of its nodes or
 variables. Messages name the file and the line.
 """
 
@@ -19,11 +19,12 @@ import numpy as np
 
 from sl_discs.instances.form import FORM_PROBLEMS, QuadraticForm
 from sl_discs.instances.graph import Graph, checked_node_weights, edge_codes
-from sl_discs.instances.text import Lines, Rows, Source, is_real, is_whole, show
+from sl_discs.instances.source import Source
+from sl_discs.instances.text import Lines, Rows, SourceFile, is_real, is_whole, show
 from sl_discs.support.errors import FormatError, InputError
 from sl_discs.support.files import write_atomically
 
-Labelled = list[tuple[Graph | QuadraticForm, Sequence[Hashable]]]
+Labelled = list[tuple[Source, Sequence[Hashable]]]
 
 # A number in a header.
 _COUNT = rb"(\d{1,18})"
@@ -59,7 +60,7 @@ def _shortest(weight: float) -> str:
 # 0.
 
 
-def read_rudy(source: Source) -> Labelled:
+def read_rudy(source: SourceFile) -> Labelled:
     """Returns the graph of a file, its labels 1 to n."""
     header, lines = source.lines(b"#", b"%").header(
         _NODES + b" " + _COUNT + b"(?: 0)?", "the numbers of nodes and edges, 'n m' or 'n m 0'"
@@ -105,7 +106,7 @@ PACE = (b"td", b"tw", b"ds")
 DIMACS_HEADERS = (b"edge", b"edges", b"col", b"clq", *PACE)
 
 
-def read_dimacs(source: Source) -> Labelled:
+def read_dimacs(source: SourceFile) -> Labelled:
     """Returns the graph of a file, its labels 1 to n."""
     pattern = rb"p (\S+) " + _NODES + b" " + _COUNT
     usage = "'p edge NODES EDGES'"
@@ -214,7 +215,7 @@ def is_heading(words: Sequence[bytes]) -> bool:
     return len(names) in (2, 3) and _ENDS.issuperset(names[:2]) and _WEIGHTS.issuperset(names[2:])
 
 
-def edge_lines(source: Source) -> tuple[Lines, list[bytes], list[int], list[int]]:
+def edge_lines(source: SourceFile) -> tuple[Lines, list[bytes], list[int], list[int]]:
     """Returns the lines of edges, the words of the first, and the numbers of the heading and of
     possible edges.
 
@@ -240,7 +241,7 @@ def edge_lines(source: Source) -> tuple[Lines, list[bytes], list[int], list[int]
     return lines, words, heading, marked
 
 
-def read_numbered_edges(source: Source, lines: Lines, marked: list[int]) -> Labelled:
+def read_numbered_edges(source: SourceFile, lines: Lines, marked: list[int]) -> Labelled:
     """Returns the graph of a list whose nodes are whole numbers."""
     source.remark("lines that begin with # or %, and may be edges, are left out", marked)
     rows = lines.rows(("ii", "iif"), EDGE_LINE)
@@ -258,7 +259,7 @@ def read_numbered_edges(source: Source, lines: Lines, marked: list[int]) -> Labe
 # weights of each, which no problem here has, are not read.
 
 
-def read_metis(source: Source) -> Labelled:
+def read_metis(source: SourceFile) -> Labelled:
     """Returns the graph of a file, its labels 1 to n."""
     header, lines = source.lines(b"%", blank=True).header(
         _NODES + b" " + _COUNT + rb"(?: 0?([01]?[01])(?: 1)?)?",
@@ -331,7 +332,7 @@ _CONSTANT = re.compile(
 )
 
 
-def offset_of(source: Source) -> float:
+def offset_of(source: SourceFile) -> float:
     """Returns the constant that a comment of a model's file gives; 0 where none does.
 
     FormatError for two, for one that is no number, and for a scale other than 1, which programs
@@ -351,7 +352,7 @@ def offset_of(source: Source) -> float:
     return found.get("offset", 0.0)
 
 
-def read_qbsolv(source: Source) -> Labelled:
+def read_qbsolv(source: SourceFile) -> Labelled:
     """Returns the model of a file, to be minimised, its labels 0 to maxNodes - 1."""
     pattern = b"p qubo (?:0|unconstrained) " + _NODES + b" " + _COUNT + b" " + _COUNT
     header, lines = source.lines(b"c").header(pattern, "'p qubo 0 MAX_NODES NODES COUPLERS'")
@@ -380,7 +381,7 @@ def read_qbsolv(source: Source) -> Labelled:
 # maximises.
 
 
-def read_biqmac(source: Source, *, maximise: bool = False) -> Labelled:
+def read_biqmac(source: SourceFile, *, maximise: bool = False) -> Labelled:
     """Returns the model of a file, its labels 1 to n."""
     header, lines = source.lines(b"#").header(
         _NODES + b" " + _COUNT, "the numbers of variables and entries, 'n m'"
@@ -411,7 +412,7 @@ def read_biqmac(source: Source, *, maximise: bool = False) -> Labelled:
 VARTYPE = re.compile(rb"^[ \t]*#.*?vartype[:=][ \t]*([-_.a-zA-Z0-9]+)", re.MULTILINE)
 
 
-def read_coo(source: Source) -> Labelled:
+def read_coo(source: SourceFile) -> Labelled:
     """Returns the model of a file, of which each line adds a term."""
     rows = source.lines(b"#", b"%").rows(("iif",), "a coefficient, 'i j v'")
     labels, (i, j) = _number_labels(rows)
@@ -449,10 +450,10 @@ def read_cnf(path: str | os.PathLike) -> list[Clause]:
     Comment lines (`c`) may appear anywhere, a clause may span several lines, and a line that starts
     with `%`, as in SATLIB's own files, ends the formula.
     """
-    return _read_clauses(Source(path))
+    return _read_clauses(SourceFile(path))
 
 
-def _read_clauses(source: Source) -> list[Clause]:
+def _read_clauses(source: SourceFile) -> list[Clause]:
     header, lines = source.lines(b"c").header(
         b"p cnf " + _NODES + b" " + _COUNT, "'p cnf VARIABLES CLAUSES'"
     )
@@ -482,7 +483,7 @@ def _read_clauses(source: Source) -> list[Clause]:
     return clauses
 
 
-def read_formula(source: Source) -> Labelled:
+def read_formula(source: SourceFile) -> Labelled:
     """Returns the conflict graph of a file."""
     # A literal that a clause repeats says nothing new, and labels are distinct.
     clauses = [tuple(dict.fromkeys(clause)) for clause in _read_clauses(source)]

@@ -71,7 +71,7 @@ class Remark:
         return f"{self.count} {self.what} (the first: {self.first})"
 
 
-class Source:
+class SourceFile:
     """The content of a file.
 
     Attributes:
@@ -166,7 +166,7 @@ class Lines:
       after: number of the line, such as a header, after which the first one comes.
     """
 
-    source: Source
+    source: SourceFile
     text: bytes
     skipped: tuple[bytes, ...] = ()
     blank: bool = False
@@ -314,7 +314,7 @@ class Rows:
       numbers: of the lines; None where there are no lines.
     """
 
-    source: Source
+    source: SourceFile
     columns: list[np.ndarray]
     numbers: Sequence[int] | None = None
 

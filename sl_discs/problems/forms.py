@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 from jaxtyping import Float64, Int8, Int32, Int64
 
-from sl_discs.instances.form import FORM_PROBLEMS, FormValues, QuadraticForm, form_problem, fraction
+from sl_discs.instances.form import FORM_PROBLEMS, FormValues, QuadraticForm, fraction
 from sl_discs.instances.graph import is_networkx
 from sl_discs.models.terms import (
     form_coefficients,
@@ -224,7 +224,7 @@ def from_bqm(bqm: BinaryQuadraticModel, *, name: str = "bqm") -> Problem:
     couplings = real_array(f"{name}: quadratic biases", list(bqm.quadratic.values()))
     spins = bqm.vartype.name == "SPIN"
     form = QuadraticForm.from_arrays(name, linear, pairs, couplings, bqm.offset, spins=spins)
-    return Problem(form_problem(spins), name, in_order(labels), form)
+    return Problem(form.own_problem, name, in_order(labels), form)
 
 
 # Other models of dimod: what makes one with binary variables or spins only.

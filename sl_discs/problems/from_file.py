@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import dataclasses
 import os
 import warnings
 
-from sl_discs.instances.form import QuadraticForm, form_problem
-from sl_discs.instances.formats import Instance, read_instances
-from sl_discs.instances.graph import Graph
-from sl_discs.problems.kind import KINDS, PENALTY, find_kind
+from sl_discs.instances.formats import FORMATS, Instance, read_instances
+from sl_discs.problems.kind import PENALTY, find_kind, kinds_of
 from sl_discs.problems.problem import Problem, in_order
 from sl_discs.support.checks import integer, join_names
 from sl_discs.support.errors import InputError
@@ -79,12 +76,14 @@ def problem_of(
     `read`.
     """
     content = instance.content
-    if isinstance(content, QuadraticForm):
-        kind = form_problem(content.spins)
-    elif kind is None and instance.format != "cnf":
-        fitting = join_names(name for name, one in KINDS.items() if one.accepts(content))
-        raise InputError(f"{instance.path}: a graph; choose a problem: {fitting}")
-    known = find_kind(kind or "mis")
+    name = kind or content.own_problem or FORMATS[instance.format].problem
+    if name is None:
+        raise InputError(
+            f"{instance.path}: a {content.words[0]}; choose a problem: "
+            f"{join_names(kinds_of(content))}"
+        )
+    known = find_kind(name)
+    known.check_source(f"{instance.path}: {instance.format}", content)
     what = "edges" if known.weighted and not weights else "nodes"
     if weight is not None and what == "nodes":
         weights = True
@@ -97,30 +96,25 @@ def problem_of(
             f"weights has no effect in {known.name}, where weights of nodes do not count; leave it "
             "out"
         )
-    if isinstance(content, Graph):
+    numbers = content.coefficients.get("weights" if what == "edges" else "weights of nodes")
+    if numbers is None and (weights or weight is not None):
         there = "; ".join(map(str, instance.remarks)) or "name an attribute that they have, or none"
-        of = content.weights if what == "edges" else content.node_weights
-        if of is None and (weights or weight is not None):
-            raise InputError(
-                f"{instance.path}: not all {what} have a number under {weight or 'weight'!r}; "
-                f"{there}"
-            )
-        if weights is None and known.weights_of_nodes and of is not None and (of != 1).any():
-            warnings.warn(
-                f"{instance.path}: the weights of its nodes do not count without weights=True; "
-                "weights=False says so "
-                "without this warning",
-                stacklevel=3,
-            )
-        content = known.counted(
-            content if weights else dataclasses.replace(content, node_weights=None)
+        raise InputError(
+            f"{instance.path}: not all {what} have a number under {weight or 'weight'!r}; {there}"
         )
+    if weights is None and known.weights_of_nodes and numbers is not None and (numbers != 1).any():
+        warnings.warn(
+            f"{instance.path}: the weights of its nodes do not count without weights=True; "
+            "weights=False says so without this warning",
+            stacklevel=3,
+        )
+    content = known.counted(content, weights_of_nodes=bool(weights))
     matters = {"any": True, "edges": known.weighted, "nodes": known.weights_of_nodes}
-    remarks = [one for one in instance.remarks if matters.get(one.of)]
-    for one in remarks:
-        warnings.warn(f"{instance.path}: {one}", stacklevel=3)
+    remarks = [remark for remark in instance.remarks if matters.get(remark.of)]
+    for remark in remarks:
+        warnings.warn(f"{instance.path}: {remark}", stacklevel=3)
     penalty = known.penalty or PENALTY if penalty is None else penalty
-    left_out = "; ".join(str(one) for one in remarks if one.lost)
+    left_out = "; ".join(str(remark) for remark in remarks if remark.lost)
     return Problem(
         known.name, content.name, in_order(instance.labels), content, penalty, left_out=left_out
     )

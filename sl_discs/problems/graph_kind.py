@@ -164,11 +164,13 @@ class GraphKind(Kind):
             return source.node_weights is None or are_integers(source.node_weights)
         return super().integer_values(source)
 
-    def counted(self, source: Graph) -> Graph:
+    def counted(self, source: Graph, weights_of_nodes: bool = True) -> Graph:
         """Returns the graph without weights of nodes where these do not count, or all are 1."""
         weights = source.node_weights
-        plain = weights is not None and not (self.weights_of_nodes and (weights != 1).any())
-        return dataclasses.replace(source, node_weights=None) if plain else source
+        if weights is None:
+            return source
+        counts = weights_of_nodes and self.weights_of_nodes and (weights != 1).any()
+        return source if counts else dataclasses.replace(source, node_weights=None)
 
     def normal(self, source: Graph) -> tuple[Graph, Units]:
         name = "weights" if self.weighted else "node_weights"

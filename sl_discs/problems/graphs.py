@@ -13,7 +13,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
-from jaxtyping import Bool, Float64, Int
+from jaxtyping import Bool, Float64, Int, Int32
 from scipy import sparse
 
 from sl_discs.instances.form import fraction
@@ -258,18 +258,26 @@ def maxcut(
 _MOST_LISTED = 5 * 10**6
 
 
-def _maxclique_model(graph: Graph, penalty: float) -> Coefficients:
+def _missing_pairs(graph: Graph) -> Int32[np.ndarray, "P 2"] | None:
+    """Returns the pairs that are not joined, in ascending order; None where they are too many to be
+    listed.
+    """
     size = graph.num_nodes
-    weights = graph.node_weights
-    background = 1.0 if weights is None else float(weights.max())
-    terms = Coefficients(
-        _node_weights(graph), graph.edges, np.zeros(graph.num_edges), -penalty, background
-    )
-    missing = size * (size - 1) // 2 - graph.num_edges
-    if missing >= graph.num_edges and (weights is None or missing > _MOST_LISTED):
-        return terms
-    terms = terms.listed()
-    return terms if weights is None else terms._replace(weights=weights[terms.edges].min(axis=1))
+    count = size * (size - 1) // 2 - graph.num_edges
+    if count >= graph.num_edges and (graph.node_weights is None or count > _MOST_LISTED):
+        return None
+    missing = np.triu(np.ones((size, size), bool), 1)
+    missing[graph.edges[:, 0], graph.edges[:, 1]] = False
+    return np.argwhere(missing).astype(np.int32)
+
+
+def _maxclique_model(graph: Graph, penalty: float) -> Coefficients:
+    linear = _node_weights(graph)
+    pairs = _missing_pairs(graph)
+    if pairs is None:
+        background = float(linear.max())
+        return Coefficients(linear, graph.edges, np.zeros(graph.num_edges), -penalty, background)
+    return Coefficients(linear, pairs, linear[pairs].min(axis=1), -penalty)
 
 
 def _maxclique_violations(edges: Edges, chosen: Chosen) -> int:
@@ -278,13 +286,9 @@ def _maxclique_violations(edges: Edges, chosen: Chosen) -> int:
 
 
 def _maxclique_improve(graph: Graph) -> TwoImprovement | None:
-    """Returns the improvement of independent sets of the complement, if its edges are listed."""
-    terms = _maxclique_model(graph, 1.0)
-    return (
-        None
-        if terms.background
-        else TwoImprovement(graph.num_nodes, terms.edges, graph.node_weights)
-    )
+    """Returns the improvement of independent sets of the complement, if its edges are few."""
+    pairs = _missing_pairs(graph)
+    return None if pairs is None else TwoImprovement(graph.num_nodes, pairs, graph.node_weights)
 
 
 def _maxclique_most(edges: Edges, chosen: Bool[np.ndarray, "B N"]) -> Float64[np.ndarray, "B"]:

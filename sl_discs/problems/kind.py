@@ -83,7 +83,7 @@ def checked_states(name: str, states: Any, size: int) -> Bool[np.ndarray, "B N"]
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Kind(abc.ABC):
-    """One kind of problem; its source is a graph or a quadratic form.
+    """One kind of problem, which is posed on a source (`sl_discs.instances.source.Source`).
 
     Attributes:
       name: its name in flags and results.
@@ -94,8 +94,8 @@ class Kind(abc.ABC):
         by which states are compared exactly; None: it is none.
       from_spins: a source whose value is a function of spins, apart from a constant, which is
         returned beside it; the source that the function is of, in part, says the rest.
-      improve: what makes feasible choices of a source at least as good by an exact local search; it
-        is None, or returns None, where there is none.
+      improve: what makes feasible choices of a source at least as good by an exact local search,
+        whatever the layout of the model; it is None, or returns None, where there is none.
       bound: a value that no answer is better than, found in little time; it is None, or returns
         None, where none is known.
       bounded_by: what `bound` is from, in words.
@@ -136,9 +136,17 @@ class Kind(abc.ABC):
 
     @abc.abstractmethod
     def accepts(self, source: Any) -> bool:
-        """Whether this is a valid source."""
+        """Returns whether this is a valid source."""
 
-    def counted(self, source: Any) -> Any:
+    def check_source(self, where: object, source: Any) -> None:
+        """Raises an InputError where this is no valid source; `where` it is, for the message."""
+        if not self.accepts(source):
+            raise InputError(
+                f"{where}: {self.name} is not posed on a {type(source).__name__}; known problems "
+                f"of it: {', '.join(kinds_of(source)) or 'none'}"
+            )
+
+    def counted(self, source: Any, weights_of_nodes: bool = True) -> Any:
         """Returns the source without what does not count."""
         return source
 
@@ -178,13 +186,6 @@ class Kind(abc.ABC):
         decided.
         """
 
-    def improver(
-        self, source: Any
-    ) -> Callable[[Int8[np.ndarray, "N"]], Int8[np.ndarray, "N"]] | None:
-        """`improve` for states of zeros and ones."""
-        improved = self.improve(source) if self.improve else None
-        return improved and (lambda state: improved(state.astype(bool)).astype(np.int8))
-
     def integer_values(self, source: Any) -> bool:
         """Returns whether every value is surely a whole number, below 2^33, so that bounds can be
         rounded.
@@ -204,10 +205,10 @@ class Kind(abc.ABC):
         return self.recounted
 
     def magnitude(self, source: Any, penalty: float, *, offset: bool = True) -> float:
-        """Returns the sum of all absolute terms that the objective is the sum of, in units of which
-        it is rounded.
+        """Returns a bound on the sum of all absolute terms of the objective, to which its rounding
+        errors are proportional.
 
-        Without `offset`, constants that all values have in common are left out.
+        Without `offset`, a kind may leave out the constant that all values have in common.
         """
         return self.terms(source, penalty).magnitude()
 
@@ -222,6 +223,11 @@ class Kind(abc.ABC):
 
 # Every kind by its name.
 KINDS: dict[str, Kind] = {}
+
+
+def kinds_of(source: Any) -> list[str]:
+    """Returns the names of the kinds that take a source."""
+    return [name for name, kind in KINDS.items() if kind.accepts(source)]
 
 
 def find_kind(name: str) -> Kind:

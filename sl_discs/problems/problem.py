@@ -13,21 +13,30 @@ from typing import Any, Generic, TypeVar
 import numpy as np
 from jaxtyping import Int, Int8
 
-from sl_discs.instances.form import FORM_PROBLEMS, QuadraticForm
-from sl_discs.instances.graph import GRAPH_PROBLEMS, Graph
+from sl_discs.instances.source import Source
 from sl_discs.models.terms import Coefficients
-from sl_discs.problems.kind import KINDS, PENALTY, UNCHANGED, Evaluated, Kind, Units, checked_states
-from sl_discs.support.checks import join_names, real, text
+from sl_discs.problems.kind import (
+    KINDS,
+    PENALTY,
+    UNCHANGED,
+    Evaluated,
+    Kind,
+    Units,
+    checked_states,
+    find_kind,
+)
+from sl_discs.support.checks import real, text
 from sl_discs.support.doubles import unmasked
 from sl_discs.support.errors import InputError
 
-Source = TypeVar("Source", Graph, QuadraticForm)
+# What a problem is posed on, a `sl_discs.instances.source.Source`.
+PosedOn = TypeVar("PosedOn", bound=Source)
 # One answer: a value for each label, or values in the order of the labels.
 Sample = Mapping[Hashable, int] | Sequence[int] | np.ndarray
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class Problem(Generic[Source]):
+class Problem(Generic[PosedOn]):
     """A problem exactly as it was given; made by `sl_discs.maxcut`, `sl_discs.qubo` and the other
     constructors.
 
@@ -35,7 +44,7 @@ class Problem(Generic[Source]):
       kind: its name, such as `mis` or `qubo`.
       name: used in results.
       labels: N labels, a tuple or a range, in the order of the variables.
-      source: the graph, or the form with its sense and offset.
+      source: what it is posed on: a graph, or a form with its sense and offset.
       penalty: of a conflict, for problems with conflicts: at least 1.
       left_out: what of its file could change the answer and was not read, in words: its results
         have no bound.
@@ -44,18 +53,14 @@ class Problem(Generic[Source]):
     kind: str
     name: str
     labels: Sequence[Hashable]
-    source: Source
+    source: PosedOn
     penalty: float = PENALTY
     left_out: str = ""
     _units: Units = UNCHANGED
 
     def __post_init__(self):
         text("name", self.name)
-        if self.kind not in KINDS or not self._kind.accepts(self.source):
-            raise InputError(
-                f"{self.name}: a {self.kind!r} of a {type(self.source).__name__} is not a known "
-                "problem"
-            )
+        find_kind(self.kind).check_source(self.name, self.source)
         distinct = self.labels if isinstance(self.labels, range) else set(self.labels)
         if not len(self.labels) == len(distinct) == self.num_variables:
             raise InputError(
@@ -197,9 +202,9 @@ class Problem(Generic[Source]):
                 f"{self.name}: states in a DataFrame; give frame[list(problem.labels)].to_numpy()"
             )
         states = checked_states(self.name, states, self.num_variables)
-        distinct, place = _distinct(states.astype(np.int8))
+        distinct, rows = _distinct(states.astype(np.int8))
         values, feasible, repaired = self._evaluator(distinct)
-        return Evaluated(values[place], feasible[place], repaired[place].astype(np.int8))
+        return Evaluated(values[rows], feasible[rows], repaired[rows].astype(np.int8))
 
     def as_state(self, sample: Sample) -> Int8[np.ndarray, "N"]:
         """Returns an answer as [N] zeros and ones in the order of `labels`; InputError as
@@ -352,14 +357,9 @@ def checked_problem(given: Any, others: tuple[type, ...] = ()) -> Any:
             "temperature and take the "
             "best draw, or write it as a qubo"
         )
-    makers = [
-        *GRAPH_PROBLEMS,
-        *FORM_PROBLEMS,
-        "from_bqm",
-        *(["from_log_density"] if others else []),
-    ]
     raise InputError(
-        f"the problem is a {type(given).__name__}; make one with sl_discs.{join_names(makers)}"
+        f"the problem is a {type(given).__name__}; make one with sl_discs.mis, sl_discs.qubo or "
+        "another constructor"
     )
 
 
@@ -448,11 +448,13 @@ def improve(problem: Problem, states: Int8[np.ndarray, "B N"]) -> Int8[np.ndarra
     is exchanged for two (in a cover two for one) until that is not possible any more, or no gain
     with weights of nodes, see `sl_discs.problems.graph_kind.TwoImprovement`.
     """
-    improver = KINDS[problem.kind].improver(problem.source)
+    kind = KINDS[problem.kind]
+    improver = kind.improve(problem.source) if kind.improve else None
     if improver is None:
         return states
-    distinct, place = _distinct(states)
-    return np.stack([improver(state) for state in distinct])[place]
+    distinct, rows = _distinct(states)
+    improved = [improver(state.astype(bool)).astype(np.int8) for state in distinct]
+    return np.stack(improved)[rows]
 
 
 # Labels in JSON files.

@@ -17,7 +17,6 @@ from sl_discs.support.terminal import tell
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
 _FIGURE_STYLE: dict[Any, Any] = {
     "font.size": 9,
-    "axes.labelsize": 9,
     "axes.titlesize": 9,
     "xtick.labelsize": 8,
     "ytick.labelsize": 8,

@@ -20,8 +20,6 @@ def printable(text: str) -> str:
     """Returns a text as one line in which characters that are not printable are escaped: `\\x1b`,
     `\\n`.
     """
-    if text.isprintable():
-        return text
     return "".join(
         one if one.isprintable() else one.encode("unicode_escape").decode() for one in text
     )

@@ -11,8 +11,8 @@ import pytest
 from test_upstream_runs import command
 
 from sl_discs.experiment.sweep_file import read_sweep
-from sl_discs.instances.dataset import find_family
-from sl_discs.instances.graph import GRAPH_PROBLEMS, Graph
+from sl_discs.instances.dataset import PROBLEMS, find_family
+from sl_discs.instances.graph import Graph
 from sl_discs.samplers.registry import known_samplers
 
 FILES = (
@@ -101,7 +101,7 @@ def test_a_run_of_each_sweep_file_in_discs_and_here(discs, tmp_path, file):
         *given,
         own=True,
     )
-    if sweep.model not in GRAPH_PROBLEMS:
+    if sweep.model not in PROBLEMS:
         assert (
             done.returncode == 2 and "sl-discs discs sweep runs DISCS's other models" in done.stderr
         )

@@ -20,7 +20,8 @@ from sl_discs.chains.batches import Layout, best_layout, padded_size, plan
 from sl_discs.chains.chains import schedule_of
 from sl_discs.experiment.run_sampler import run_sampler
 from sl_discs.experiment.settings import Settings
-from sl_discs.instances.graph import GRAPH_PROBLEMS, Dataset, Graph
+from sl_discs.instances.dataset import PROBLEMS
+from sl_discs.instances.graph import Dataset, Graph
 from sl_discs.localization.method import build_method
 from sl_discs.problems.graph_kind import graph_kind
 
@@ -193,7 +194,7 @@ def optima(problem):
     ]
 
 
-@pytest.mark.parametrize("problem", GRAPH_PROBLEMS)
+@pytest.mark.parametrize("problem", PROBLEMS)
 @pytest.mark.parametrize(
     "name", ["gwg", "path_auxiliary", "dmala", "gibbs", "metropolis", "exchange"]
 )

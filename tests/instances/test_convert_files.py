@@ -89,7 +89,8 @@ def test_models_go_to_archives(tmp_path, capsys):
     write_forms(tmp_path / "in.npz", forms)
     assert run(tmp_path / "in.npz", tmp_path / "out.npz") == 0
     told = (
-        "2 models, 2 to 3 variables, 1 pairs, couplings -2 to 10, zeros and ones, maximise; "
+        "2 quadratic models, 2 to 3 variables, 1 quadratic terms, couplings -2 to 10, "
+        "zeros and ones, maximise; "
         "saved in"
     )
     assert f"(npz): {told}" in capsys.readouterr().out
@@ -104,7 +105,7 @@ def test_models_go_to_archives(tmp_path, capsys):
         "%%MatrixMarket matrix coordinate integer symmetric\n2 2 1\n2 1 3\n"
     )
     assert run(tmp_path / "m", tmp_path / "out.npz", "--problem=ising") == 0
-    assert "2 variables, 1 pairs, couplings 6, spins, minimise" in capsys.readouterr().out
+    assert "2 variables, 1 quadratic terms, couplings 6, spins, minimise" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(

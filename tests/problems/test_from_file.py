@@ -46,6 +46,19 @@ def test_weights_and_penalties_are_passed_on(graph_file):
     assert told[0].filename == __file__
 
 
+@pytest.mark.parametrize("kind", ["qubo", "ising"])
+def test_a_kind_takes_what_it_is_posed_on(graph_file, tmp_path, kind):
+    with pytest.raises(InputError) as caught:
+        sl_discs.read(graph_file, kind)
+    assert str(caught.value).startswith(f"{graph_file}: dimacs: {kind} is not posed on a Graph; ")
+    model = tmp_path / "model.qubo"
+    model.write_text("p qubo 0 2 0 1\n0 1 3\n")
+    assert sl_discs.read(model).kind == sl_discs.read(model, "qubo").kind == "qubo"
+    for other in "ising", "mis":
+        with pytest.raises(InputError, match=f"{other} is not posed on a QuadraticForm; .* qubo$"):
+            sl_discs.read(model, other)
+
+
 def test_one_of_several_is_chosen(tmp_path):
     graphs = [Graph.from_arrays(f"g{k}", k + 2, np.array([[0, 1]])) for k in range(3)]
     path = tmp_path / "graphs.npz"

@@ -16,7 +16,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import sl_discs
-from sl_discs.instances.graph import GRAPH_PROBLEMS, Graph, complement
+from sl_discs.instances.dataset import PROBLEMS
+from sl_discs.instances.graph import Graph, complement
 from sl_discs.problems.graph_kind import Edges, graph_kind
 from sl_discs.problems.kind import KINDS
 from sl_discs.problems.problem import improve
@@ -151,7 +152,7 @@ def test_a_cut_is_exact_and_its_state_untouched(case, data):
     assert verify("maxcut", graph, x)[0] == sum(x[u] != x[v] for u, v in graph.edges)
 
 
-@pytest.mark.parametrize("name", GRAPH_PROBLEMS)
+@pytest.mark.parametrize("name", PROBLEMS)
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("num_states", [1, 9, 150])
 def test_the_best_of_many_states_is_found_without_repairing_all(name, weighted, num_states):

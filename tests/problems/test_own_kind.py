@@ -1,10 +1,13 @@
 """A problem on graphs that is not part of the package, as CONTRIBUTING describes."""
 
+import dataclasses
 import itertools
 import math
 import re
 import sys
+from fractions import Fraction
 from pathlib import Path
+from typing import ClassVar
 
 import networkx as nx
 import numpy as np
@@ -12,9 +15,10 @@ import pytest
 
 import sl_discs
 from sl_discs.commands.main import main
-from sl_discs.models.terms import Coefficients
+from sl_discs.instances.formats import FORMATS, Format
+from sl_discs.models.terms import Coefficients, merged_pairs
 from sl_discs.problems.graph_kind import GraphKind
-from sl_discs.problems.kind import KINDS
+from sl_discs.problems.kind import KINDS, Evaluated, Kind
 from sl_discs.support import own_code
 from sl_discs.support.errors import InputError
 
@@ -168,3 +172,78 @@ def test_a_problem_that_no_code_registers_is_named(people, capsys):
         assert re.match(f"error: --{said}", capsys.readouterr().err)
     with pytest.raises(InputError, match=said):
         sl_discs.read("people.edges", "agreement")
+
+
+@dataclasses.dataclass(frozen=True)
+class Clauses:
+    """A formula of clauses with two literals, another source than graphs and quadratic forms."""
+
+    name: str
+    num_variables: int
+    literals: np.ndarray  # [M, 2] v or -v for the variable v - 1
+
+    own_problem: ClassVar[str] = "max_2_sat"
+    words: ClassVar[tuple[str, str, str]] = ("formula", "variable", "clause")
+    coefficients: ClassVar[dict] = {}
+
+    @property
+    def num_terms(self):
+        return len(self.literals)
+
+    def satisfied(self, state):
+        return int((state[np.abs(self.literals) - 1] == (self.literals > 0)).any(axis=1).sum())
+
+
+def _clauses_model(clauses, penalty):
+    """A clause is not satisfied where the product of (constant + slope x) of its literals is 1."""
+    slopes = np.where(clauses.literals > 0, -1.0, 1.0)
+    constants = (clauses.literals > 0).astype(float)
+    ends = np.abs(clauses.literals).astype(np.int32) - 1
+    linear = np.zeros(clauses.num_variables)
+    np.add.at(linear, ends, -slopes * constants[:, ::-1])
+    pairs, weights = merged_pairs(clauses.num_variables, ends, -slopes.prod(axis=1))
+    constant = clauses.num_terms - constants.prod(axis=1).sum()
+    return Coefficients(linear, pairs, weights, 1.0, constant=float(constant))
+
+
+class ClausesKind(Kind):
+    def accepts(self, source):
+        return isinstance(source, Clauses)
+
+    def evaluator(self, source):
+        def evaluate(states):
+            values = np.array([source.satisfied(state) for state in states], float)
+            return Evaluated(values, np.ones(len(states), bool), states)
+
+        return evaluate
+
+    def exact_values(self, source, states):
+        return [Fraction(source.satisfied(state)) for state in states]
+
+    def fixed(self, source, penalty, state, free):
+        raise NotImplementedError
+
+
+def _read_clauses(source):
+    rows = np.array([line.split() for _, line in source.lines()], int)
+    size = int(np.abs(rows).max())
+    return [(Clauses(source.name, size, rows), range(1, size + 1))]
+
+
+def test_a_kind_may_have_a_source_and_a_format_of_its_own(tmp_path, monkeypatch, capsys):
+    monkeypatch.setitem(FORMATS, "two_sat", Format("", _read_clauses, rb"-?[1-9]\d* -?[1-9]\d*\n"))
+    kind = ClausesKind(name="max_2_sat", recounted="recounted", model=_clauses_model, maximise=True)
+    monkeypatch.setitem(KINDS, "max_2_sat", kind)
+    path = tmp_path / "formula"
+    path.write_text("1 2\n1 -2\n-1 3\n-1 -3\n2 -3\n")
+    problem = sl_discs.read(path)
+    assert sl_discs.solve(problem, seed=0).best_value == 4
+    states = np.array(list(itertools.product((0, 1), repeat=3)), np.int8)
+    assert problem.terms().evaluator()(states).tolist() == problem.evaluate(states).values.tolist()
+    with pytest.raises(InputError, match=r"mis is not posed on a Clauses; .*max_2_sat$"):
+        sl_discs.read(path, "mis")
+    assert main(["sl-discs", "solve", str(path), "--seed=0"]) == 0
+    assert "3 variables, 5 clauses" in capsys.readouterr().out
+    target = str(tmp_path / "out.npz")
+    assert main(["sl-discs", "convert", str(path), target]) == 2
+    assert "holds a formula, which cannot be written" in capsys.readouterr().err
