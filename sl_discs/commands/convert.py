@@ -68,17 +68,12 @@ def _convert(given: Given) -> int:
     contents: list[Any] = [instance.content for instance in instances]
     held = type(contents[0]) if contents else Graph
     if held is not Graph and (to != "npz" or FLAGS.complement or held not in _ARCHIVES):
-        what = f"cannot be written as {to}"
+        what = f"cannot be written as {to}; models are written as npz"
         if FLAGS.complement:
             what = "has no complement"
-        elif held in _ARCHIVES:
-            what += "; write an .npz archive"
         raise InputError(
             f"{source}: {instances[0].format} holds a {contents[0].words[0]}, which {what}"
         )
-    if FLAGS.problem is not None:
-        for content in contents:
-            KINDS[FLAGS.problem].check_source(source, content)
     for remark in instances[0].remarks if instances else ():
         warn(f"{source}: {remark}")
     if FLAGS.complement:
@@ -118,7 +113,7 @@ def _tell_labels(target: str, first: int, labels: Sequence[Hashable]) -> str:
     return f"; {path} has the label of each number"
 
 
-def _tell(contents: list[Any], held: type[Graph] | type[QuadraticForm]) -> str:
+def _tell(contents: list[Any], held: Any) -> str:
     """Says how many graphs or models there are, of which sizes, and between which numbers their own
     lie.
     """

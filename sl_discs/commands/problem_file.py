@@ -152,10 +152,6 @@ def _count(number: int, of: str) -> str:
     return f"{number:,} {of}{'s' * (number != 1)}"
 
 
-# The weight of what has none.
-_ONE = np.ones(1)
-
-
 def _line_on(instance: Instance, problem: Problem) -> str:
     """Returns what was read, and which weights of it do not count."""
     content = instance.content
@@ -164,17 +160,16 @@ def _line_on(instance: Instance, problem: Problem) -> str:
     of_variables = ""
     if "weights of nodes" in problem.source.coefficients:
         of_variables = " with weights"
-    elif (content.coefficients.get("weights of nodes", _ONE) != 1).any():
+    elif np.any(content.coefficients.get("weights of nodes", 1) != 1):
         where = "without --weights" if kind.weights_of_nodes else f"in {kind.name}"
         of_variables = f" (their weights do not count {where})"
     of_terms = ""
-    if (content.coefficients.get("weights", _ONE) != 1).any():
+    if np.any(content.coefficients.get("weights", 1) != 1):
         of_terms = f" (their weights do not count in {kind.name})"
         if kind.weighted:
             of_terms = ", weighted"
-    size = (
+    return printable(
+        f"{problem.name}: {kind.name} of {instance.path.name} ({instance.format}), "
         f"{_count(content.num_variables, variable)}{of_variables}, "
         f"{_count(content.num_terms, term)}{of_terms}"
     )
-    read_as = f"{kind.name} of {instance.path.name} ({instance.format})"
-    return printable(f"{problem.name}: {read_as}, {size}")

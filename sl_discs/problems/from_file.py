@@ -83,7 +83,8 @@ def problem_of(
             f"{join_names(kinds_of(content))}"
         )
     known = find_kind(name)
-    known.check_source(f"{instance.path}: {instance.format}", content)
+    if not known.accepts(content):
+        raise known.refusal(f"{instance.path}: {instance.format}", content)
     what = "edges" if known.weighted and not weights else "nodes"
     if weight is not None and what == "nodes":
         weights = True

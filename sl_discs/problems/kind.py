@@ -138,13 +138,14 @@ class Kind(abc.ABC):
     def accepts(self, source: Any) -> bool:
         """Returns whether this is a valid source."""
 
-    def check_source(self, where: object, source: Any) -> None:
-        """Raises an InputError where this is no valid source; `where` it is, for the message."""
-        if not self.accepts(source):
-            raise InputError(
-                f"{where}: {self.name} is not posed on a {type(source).__name__}; known problems "
-                f"of it: {', '.join(kinds_of(source)) or 'none'}"
-            )
+    def refusal(self, where: object, source: Any) -> InputError:
+        """Returns the error for a source that this does not accept; `where` it is, for the
+        message.
+        """
+        return InputError(
+            f"{where}: {self.name} is not posed on a {type(source).__name__}; known problems of "
+            f"it: {', '.join(kinds_of(source)) or 'none'}"
+        )
 
     def counted(self, source: Any, weights_of_nodes: bool = True) -> Any:
         """Returns the source without what does not count."""

@@ -60,7 +60,9 @@ class Problem(Generic[PosedOn]):
 
     def __post_init__(self):
         text("name", self.name)
-        find_kind(self.kind).check_source(self.name, self.source)
+        kind = find_kind(self.kind)
+        if not kind.accepts(self.source):
+            raise kind.refusal(self.name, self.source)
         distinct = self.labels if isinstance(self.labels, range) else set(self.labels)
         if not len(self.labels) == len(distinct) == self.num_variables:
             raise InputError(
@@ -380,18 +382,18 @@ def normal_form(problem: Problem) -> Problem:
     A problem times a power of two has the same normal form. So has a quadratic form with another
     constant, or with its terms in parts, where coefficients are whole multiples of one unit.
     """
-    source, found = KINDS[problem.kind].normal(problem.source)
+    source, found = problem._kind.normal(problem.source)
     return dataclasses.replace(problem, source=source, _units=found)
 
 
 def rounded_bound(problem: Problem, bound: Fraction | float) -> Fraction | float:
     """Returns a bound made as tight as whole numbers allow, where all values are whole."""
-    return KINDS[problem.kind].rounded_bound(problem.source, bound)
+    return problem._kind.rounded_bound(problem.source, bound)
 
 
 def exact_values(problem: Problem, states: Int8[np.ndarray, "B N"]) -> list[Fraction]:
     """Returns the values of feasible states of zeros and ones before they are rounded."""
-    return KINDS[problem.kind].exact_values(problem.source, states)
+    return problem._kind.exact_values(problem.source, states)
 
 
 def best_row(problem: Problem, found: Evaluated) -> int:
@@ -448,8 +450,8 @@ def improve(problem: Problem, states: Int8[np.ndarray, "B N"]) -> Int8[np.ndarra
     is exchanged for two (in a cover two for one) until that is not possible any more, or no gain
     with weights of nodes, see `sl_discs.problems.graph_kind.TwoImprovement`.
     """
-    kind = KINDS[problem.kind]
-    improver = kind.improve(problem.source) if kind.improve else None
+    improve_of = problem._kind.improve
+    improver = improve_of(problem.source) if improve_of else None
     if improver is None:
         return states
     distinct, rows = _distinct(states)

@@ -98,8 +98,11 @@ def in_long_vectors(typing_context):
 @functools.cache
 def _folder(loop: Path) -> Path | None:
     """Returns the folder for machine code of the loops of a file; None if nothing can be kept."""
-    cache = numba.config.CACHE_DIR  # type: ignore[attr-defined]  # set from the environment
-    folder = cache_folder(cache, f"numba-{digest_of_sources(loop)[:16]}", "NUMBA_CACHE_DIR")
+    folder = cache_folder(
+        numba.config.CACHE_DIR,  # type: ignore[attr-defined]  # set from the environment
+        f"numba-{digest_of_sources(loop)[:16]}",
+        "NUMBA_CACHE_DIR",
+    )
     return folder if folder is not None and os.access(folder, os.W_OK) else None
 
 
