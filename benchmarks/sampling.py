@@ -30,6 +30,7 @@ from scipy import sparse
 
 from cases import ENGINES, family, torus
 from contenders import NotPlayed, as_bqm, timed
+from sl_discs.chains.budget import Budget
 from sl_discs.commands.command import Command, own_flags
 from sl_discs.engines.compiled import compile_cpu_seconds, compile_seconds
 from sl_discs.engines.devices import describe_machine
@@ -39,7 +40,7 @@ from sl_discs.models.terms import Coefficients
 from sl_discs.problems.problem import Problem
 from sl_discs.sampling.diagnostics import LEAST_DRAWS, MOST_R_HAT, diagnose
 from sl_discs.sampling.draw_samples import METHODS
-from sl_discs.sampling.drawn import Budget, Drawn, Request, observed, packed
+from sl_discs.sampling.drawn import Drawn, Request, observed, packed
 from sl_discs.sampling.plain_chains import RecordedChains
 from sl_discs.support.checks import check_choice
 from sl_discs.support.documents import write_json

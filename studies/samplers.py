@@ -21,6 +21,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from finished import finished
+from sl_discs.chains.budget import Budget
 from sl_discs.commands.command import Command, own_flags
 from sl_discs.engines.compiled import compile_cpu_seconds
 from sl_discs.experiment.record import Spread, measured_by
@@ -31,7 +32,7 @@ from sl_discs.problems.kind import PENALTY
 from sl_discs.reproduction.report import table
 from sl_discs.samplers.registry import is_localized, known_samplers
 from sl_discs.sampling.draw_samples import METHODS
-from sl_discs.sampling.drawn import Budget, Request
+from sl_discs.sampling.drawn import Request
 from sl_discs.support.checks import check_choice
 from sl_discs.support.documents import write_json
 from sl_discs.support.files import check_writable, write_text

@@ -24,9 +24,16 @@ def check_field(holds: bool, field: str, value: Any, expected: str) -> None:
         raise InputError(f"config.experiment.{field} is {value}; expected {expected}")
 
 
-# DISCS's temperature schedules: tau at steps 1..chain_length.
-
-SCHEDULES = ("constant", "linear", "exp_decay")
+# DISCS's temperature schedules: tau after a part of the chain, from 0 to 1, by name.
+SCHEDULES = {
+    "constant": lambda given, part: np.full(part.shape, given.init_temperature),
+    "linear": lambda given, part: (
+        given.init_temperature + (given.final_temperature - given.init_temperature) * part
+    ),
+    "exp_decay": lambda given, part: np.maximum(
+        given.init_temperature * given.decay_rate**part, given.final_temperature
+    ),
+}
 # Steps whose temperatures are computed at a time, so that intermediate float64 arrays stay small.
 _BLOCK = 1 << 16
 
@@ -57,10 +64,7 @@ class Annealing:
             holds = bool(table) and all(table)
             check_field(holds, "t_schedule", self.t_schedule, "temperatures above 0, one or more")
         elif self.t_schedule not in SCHEDULES:
-            raise InputError(
-                f"config.experiment.t_schedule is {self.t_schedule!r}; known: "
-                f"{', '.join(SCHEDULES)}"
-            )
+            check_field(False, "t_schedule", repr(self.t_schedule), ", ".join(SCHEDULES))
         for name in ("init_temperature", "final_temperature"):
             # Energies are divided by it, in single precision.
             value = getattr(self, name)
@@ -127,20 +131,14 @@ class TemperatureSchedule:
         given = self.annealing
         begin, length = self._annealing_at(places)
         schedule = given.t_schedule
-        initial = given.init_temperature
-        final = given.final_temperature
         part = self.position(
             ((places - begin) // given.anneal_every * given.anneal_every + 1) / length
         )
         if isinstance(schedule, tuple):
             steps = np.rint(part * length).astype(np.int64) - 1
             values = np.asarray(schedule)[np.maximum(steps, 0) * len(schedule) // length]
-        elif schedule == "constant":
-            values = np.full(part.shape, initial)
-        elif schedule == "linear":
-            values = initial + (final - initial) * part
         else:
-            values = np.maximum(initial * given.decay_rate**part, final)
+            values = SCHEDULES[schedule](given, part)
         return np.asarray(values, np.float32)
 
     def _annealing_at(self, places: np.ndarray) -> tuple[int, int] | tuple[np.ndarray, np.ndarray]:
@@ -295,19 +293,12 @@ def complete_annealing(given: Mapping[str, Any], terms: Coefficients) -> Anneali
     """Returns the annealing with these fields: by default, exponential decay in the terms'
     `temperature_range`.
     """
-    if {"init_temperature", "final_temperature"} <= set(given):
-        initial = given["init_temperature"]
-        final = given["final_temperature"]
-    else:
-        hot, cold = temperature_range(terms)
-        initial = given.get("init_temperature", hot)
-        final = given.get("final_temperature", cold)
-    default = {
-        "init_temperature": initial,
-        "final_temperature": final,
-        "decay_rate": min(1.0, final / initial),
-    }
-    return Annealing(**{**default, **given})
+    ends = ("init_temperature", "final_temperature")
+    fields = dict(given)
+    if not set(ends) <= set(given):
+        fields = dict(zip(ends, temperature_range(terms), strict=True)) | fields
+    rate = min(1.0, fields["final_temperature"] / fields["init_temperature"])
+    return Annealing(**{"decay_rate": rate, **fields})
 
 
 # The terms that are annealed: within the range and the precision of the numbers of chains.

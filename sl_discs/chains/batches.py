@@ -282,8 +282,3 @@ def step_keys(instance_ids: Sequence[int], shape: Shape, seed: int) -> StepKeys:
     return StepKeys(
         *(chain_keys(seed, stream, np.array(instance_ids), shape.num_chains) for stream in streams)
     )
-
-
-def initial_keys(instance_ids: Sequence[int], shape: Shape, seed: int):
-    """Keys [G, B, 2] of the chains' initial states."""
-    return chain_keys(seed, Stream.INITIAL_STATE, np.array(instance_ids), shape.num_chains)

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
-import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from typing import Any
@@ -18,9 +17,9 @@ import numpy as np
 from jaxtyping import Int8
 
 from sl_discs.chains.annealing import ChainSettings, TemperatureSchedule
-from sl_discs.chains.batches import Shape, build_batch, initial_keys, step_keys
+from sl_discs.chains.batches import Shape, build_batch, step_keys
+from sl_discs.chains.budget import Budget
 from sl_discs.chains.checkpoint import Checkpoints, Middle
-from sl_discs.engines import compiled
 from sl_discs.engines.program import (
     Best,
     ChainStates,
@@ -33,6 +32,7 @@ from sl_discs.engines.program import (
 )
 from sl_discs.localization.method import NOT_LOCALIZED, SIGN_OF_Y, Method
 from sl_discs.models.batching import make_mesh
+from sl_discs.models.keys import Stream, chain_keys
 from sl_discs.models.terms import Terms
 from sl_discs.samplers.sampler import Sampler
 
@@ -121,7 +121,6 @@ class Chains:
     Attributes:
       model: of the batch.
       batch: its arrays and the keys of the chains' steps.
-      initial_keys: [G, B, 2] keys of their initial states.
       shape: of the batch.
       sampler: the base sampler.
       engine: that runs them, bound to the devices of the shape.
@@ -158,7 +157,7 @@ class Chains:
             if engine.on_host
             else jax.device_put(batch)
         )
-        self.initial_keys = initial_keys(instance_ids, shape, seed)
+        self._instance_ids = instance_ids
         self.done, self.compile_s, self.run_s = 0, 0.0, 0.0
 
     @classmethod
@@ -178,7 +177,7 @@ class Chains:
     def set_instance_ids(self, instance_ids: Sequence[int]) -> None:
         """Gives the chains the random numbers of other instances, from the next `start` on."""
         self.batch = self.batch._replace(keys=step_keys(instance_ids, self.shape, self._seed))
-        self.initial_keys = initial_keys(instance_ids, self.shape, self._seed)
+        self._instance_ids = instance_ids
 
     def start(
         self,
@@ -201,7 +200,13 @@ class Chains:
         with self._counting():
             self.prepare(program, 0)
             if states is None:
-                of_instances = zip(self.initial_keys, np.asarray(self.batch.mask), strict=True)
+                keys = chain_keys(
+                    self._seed,
+                    Stream.INITIAL_STATE,
+                    np.array(self._instance_ids),
+                    self.shape.num_chains,
+                )
+                of_instances = zip(keys, np.asarray(self.batch.mask), strict=True)
                 states = np.stack(
                     [np.asarray(self.model.sites.random(*one)) for one in of_instances]
                 )
@@ -235,13 +240,12 @@ class Chains:
         """Runs `intervals` times `every` more steps of the program; returns the records of the
         intervals' ends.
         """
-        begin = time.perf_counter()
-        compiled_before = self.compile_s
+        spent = Budget()
         with self._counting():
             self.states, trace = jax.block_until_ready(
                 self._play(self.states, self.done, intervals, every)
             )
-        self.run_s += time.perf_counter() - begin - (self.compile_s - compiled_before)
+        self.run_s += spent()
         self.done += intervals * every
         return trace
 
@@ -251,10 +255,10 @@ class Chains:
         arrays there.
         """
         on_host = self.engine.on_host
-        before = compiled.compile_seconds()
+        spent = Budget()
         with jax.default_device(jax.local_devices(backend="cpu")[0]) if on_host else nullcontext():
             yield
-        self.compile_s += compiled.compile_seconds() - before
+        self.compile_s += spent.compiling()
 
 
 def program_of(method: Method, settings: ChainSettings) -> Program:

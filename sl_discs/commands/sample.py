@@ -24,7 +24,6 @@ saved, marked as interrupted, and the exit code is 128 plus the signal number, s
 import dataclasses
 import functools
 import signal
-import time
 from pathlib import Path
 
 from sl_discs.commands import problem_file
@@ -92,7 +91,7 @@ def _sample(given: Given) -> int:
             files = {
                 name: numbered(FLAGS[name].value, number, len(found)) for name in ("save", "plot")
             }
-            samples = drawn_from(problem, options, time.perf_counter())
+            samples = drawn_from(problem, options)
             drawn.append(samples)
             say(_summary(samples, read_s, FLAGS.top))
             if files["save"]:

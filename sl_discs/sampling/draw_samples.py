@@ -5,15 +5,14 @@ from __future__ import annotations
 import dataclasses
 import functools
 import math
-import time
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 from jaxtyping import Float64
 
+from sl_discs.chains.budget import Budget
 from sl_discs.engines.choice import choose_engine
-from sl_discs.engines.compiled import compile_seconds
 from sl_discs.engines.devices import check_threads
 from sl_discs.localization.method import build_method, method_fields
 from sl_discs.models.functions import check_not_traced
@@ -38,7 +37,6 @@ from sl_discs.sampling.drawn import (
     OVERLAP,
     ROUNDED,
     VALUE,
-    Budget,
     Drawn,
     Request,
     observed,
@@ -131,7 +129,8 @@ def sample(
         fast, low_rank where one or two directions stand out from a narrow rest, and tempering
         otherwise. `Samples.chosen` says why.
       seed: at least 0, less than 2^64.
-      time_limit: seconds, including compilation, which then determine the number of draws.
+      time_limit: seconds of wall time, without compilation, which then determine the number of
+        draws.
       sampler: a registered base sampler, such as `gwg`, used by all methods except `exact`; `auto`
         is `gibbs`.
       groups: number of independent chains or ladders; None: 8, or 16 for chain and low_rank. Of
@@ -149,20 +148,16 @@ def sample(
         interrupted.
     """
     arguments = locals()
-    begin = time.perf_counter()
     checked_problem(arguments.pop("problem"), (LogDensity,))
-    return drawn_from(
-        problem, SampleOptions(fields=arguments.pop("sampler_fields"), **arguments), begin
-    )
+    return drawn_from(problem, SampleOptions(fields=arguments.pop("sampler_fields"), **arguments))
 
 
-def drawn_from(problem: Problem | LogDensity, options: SampleOptions, begin: float) -> Samples:
-    """Returns the draws that the options ask for; time counts from `begin`, by
-    `time.perf_counter`.
-    """
+def drawn_from(problem: Problem | LogDensity, options: SampleOptions) -> Samples:
+    """Returns the draws that the options ask for."""
+    spent = Budget()
     total = options.draws if options.time_limit is None else None
     with progress_bar(total, " draws", shown=options.progress) as bar:
-        run = _Run(problem, problem.terms(), options, bar, begin)
+        run = _Run(problem, problem.terms(), options, bar, spent)
         if options.method == AUTO:
             return _choose(run)
         found = run(options.method)
@@ -277,14 +272,14 @@ class _Run:
     terms: Terms
     options: SampleOptions
     bar: Advance
-    begin: float
+    spent: Budget
 
     def budget(self, method: str, part: float = 1.0) -> Budget:
         """Returns the budget of a method that takes this part of the time limit, if there
         is one.
         """
         limit = self.options.time_limit
-        left = None if limit is None else part * limit - (time.perf_counter() - self.begin)
+        left = None if limit is None else part * limit - self.spent()
         return Budget(left, self.options.interrupt, functools.partial(self.bar, method))
 
     def __call__(self, method: str, chosen: str = "", part: float = 1.0) -> Samples:
@@ -348,11 +343,9 @@ class _Run:
         problem = self.problem
         terms = self.terms
         request = self._request(method, times)
-        begin = time.perf_counter()
-        compiled = compile_seconds()
         budget = self.budget(method, part)
         drawn = METHODS[method](request, budget)
-        drew = time.perf_counter()
+        draw_s = budget()
         observables = observed(terms, drawn.bits)
         more = _limits(request, drawn, observables[VALUE])
         if budget.interrupted:
@@ -369,12 +362,11 @@ class _Run:
         sign = 1.0 if problem.maximise else -1.0
         averages = drawn.averages
         curve = curve and curve._replace(value=curve.value * [sign, 1.0])
-        compiled = compile_seconds() - compiled
         timing = {
-            "compile_s": compiled,
-            "draw_s": drew - begin - compiled,
-            "evaluate_s": time.perf_counter() - drew,
-            "total_s": time.perf_counter() - self.begin,
+            "compile_s": budget.compiling(),
+            "draw_s": draw_s,
+            "evaluate_s": budget() - draw_s,
+            "total_s": self.spent() + self.spent.compiling(),
         }
         found = Samples(
             kind=problem.kind,

@@ -1,10 +1,9 @@
-"""What all methods of `sample` share: requests, budget, packed draws, and estimates with errors."""
+"""What all methods of `sample` share: requests, packed draws, and estimates with errors."""
 
 from __future__ import annotations
 
 import math
-import time
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Hashable, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -157,49 +156,6 @@ class Ladder(NamedTuple):
     acceptance: Float64[np.ndarray, "Q"]  # of the R - 1 swaps between neighbours
     round_trips: np.ndarray  # [C] from the hottest to the coldest and back, of each group
     mean_values: Float64[np.ndarray, "R"]  # mean of f at each rung
-
-
-class Budget:
-    """The time limit of a method in seconds from now, None for no limit, and its callbacks.
-
-    A true result of `interrupt` ends the run; `say` is called with the number of new draws.
-    """
-
-    def __init__(
-        self,
-        seconds: float | None = None,
-        interrupt: Callable[[], object] | None = None,
-        say: Callable[[int], None] = lambda count: None,
-    ):
-        self._end = math.inf if seconds is None else time.perf_counter() + seconds
-        self._interrupt = interrupt
-        self.say = say
-        self.interrupted = False
-
-    def left(self) -> float:
-        """Returns the remaining seconds."""
-        return self._end - time.perf_counter()
-
-    def after(self, part: float) -> Callable[[], bool]:
-        """Returns whether this part of the time that is left now has passed, without asking for an
-        interruption.
-        """
-        left = (1 - part) * self.left()
-        return lambda: self.left() < left
-
-    def is_stopped(self) -> bool:
-        """Returns whether the run was told to stop."""
-        self.interrupted = self.interrupted or bool(self._interrupt and self._interrupt())
-        return self.interrupted
-
-    def is_over(self) -> bool:
-        """Returns whether to stop now, for either reason."""
-        return self.is_stopped() or self.left() <= 0
-
-    def check_interrupt(self) -> None:
-        """Raises KeyboardInterrupt if the run was told to stop before there are draws to return."""
-        if self.is_stopped():
-            raise KeyboardInterrupt
 
 
 # Observables that all draws have.

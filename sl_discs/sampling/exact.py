@@ -15,9 +15,10 @@ import numpy as np
 from jaxtyping import Float64, Int8
 from scipy.special import expit
 
+from sl_discs.chains.budget import Budget
 from sl_discs.models.exact_sums import Elimination, enumerate_law, narrow_elimination
 from sl_discs.models.terms import Coefficients, Terms
-from sl_discs.sampling.drawn import Budget, Drawn, Estimate, Known, Request, packed
+from sl_discs.sampling.drawn import Drawn, Estimate, Known, Request, packed
 from sl_discs.support.errors import InputError
 from sl_discs.support.memory import check_memory
 
@@ -224,8 +225,8 @@ def draw(request: Request, budget: Budget) -> Drawn:
             packed(np.swapaxes(law.sample(rng, count * groups).reshape(count, groups, -1), 0, 1))
         )
         left -= count
-        budget.say(count * groups)
-        if budget.is_stopped():
+        budget.advance(count * groups)
+        if budget.is_interrupted():
             break
     log_z = Estimate(law.log_z, 0.0)
     return Drawn(

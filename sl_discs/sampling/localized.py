@@ -26,12 +26,13 @@ from scipy.special import ndtri
 
 from sl_discs.chains.annealing import ChainSettings
 from sl_discs.chains.batches import shape_of_one
+from sl_discs.chains.budget import Budget
 from sl_discs.chains.chains import Chains, anneal
 from sl_discs.engines.choice import choose_engine
 from sl_discs.localization.method import SIGN_OF_Y, Method, build_method
 from sl_discs.samplers.registry import counts_sweeps, localized_name
 from sl_discs.sampling.diagnostics import FALSE_ALARM, LEAST_ESS, above
-from sl_discs.sampling.drawn import Budget, Drawn, Request, magnetisations, packed
+from sl_discs.sampling.drawn import Drawn, Request, magnetisations, packed
 from sl_discs.sampling.plain_chains import ORDERED, RecordedChains
 from sl_discs.support.errors import InputError
 
@@ -101,7 +102,7 @@ def draw(request: Request, budget: Budget) -> Drawn:
         # Each batch has its own random numbers, and ends with sign(Y) of each chain.
         chains = Chains.of_one(terms, len(found), shape, method.sampler, engine, request.seed)
         found.append(anneal(chains, method, settings).final[0, :, :size])
-        budget.say(len(found[-1]))
+        budget.advance(len(found[-1]))
     states = np.concatenate(found)[:wanted]
     reasons, worth, going_on = _assess_by_chains(
         request, np.concatenate(found), levels * _SWEEPS_A_LEVEL

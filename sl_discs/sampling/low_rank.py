@@ -31,6 +31,7 @@ from jaxtyping import Float32, Float64
 from scipy.spatial import cKDTree
 from scipy.special import chdtri, expit, logsumexp
 
+from sl_discs.chains.budget import Budget
 from sl_discs.models.terms import Coefficients, SpinForm, from_spin, to_spin
 from sl_discs.sampling.diagnostics import FALSE_ALARM, above
 from sl_discs.sampling.directions import (
@@ -48,7 +49,6 @@ from sl_discs.sampling.drawn import (
     LEAST_VISITS,
     ROUNDED,
     ROUNDING,
-    Budget,
     Drawn,
     Estimate,
     Request,
@@ -199,7 +199,7 @@ def _in_closed_form(
     states = of_fields(
         lambda fields: (rng.random(fields.shape) < expit(2 * fields)).astype(np.int8), points
     )
-    budget.say(len(states))
+    budget.advance(len(states))
     how = _description(directions) | {"means": "in closed form"}
     bits = packed(states.reshape(groups, each, -1))
     log_z = float(fine.log_integrals[0])
@@ -450,7 +450,7 @@ def _by_chains(spin: SpinForm, directions: Directions, request: Request, budget:
         chains.restart(start.reshape(-1, size), rest.fields(points.reshape(-1, points.shape[2])))
         chains.record(1.0, 1, burn)
         found.append(chains.current().reshape(groups, together, size))
-        budget.say(groups * together)
+        budget.advance(groups * together)
     if directions.width >= NARROW:
         reasons.insert(
             0,

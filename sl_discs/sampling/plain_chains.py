@@ -17,6 +17,7 @@ import numpy as np
 from jaxtyping import Bool, Float, Float32, Float64, Int8, Shaped
 
 from sl_discs.chains.batches import batch_bytes, shape_of_one
+from sl_discs.chains.budget import Budget
 from sl_discs.chains.chains import Chains
 from sl_discs.engines.choice import choose_engine
 from sl_discs.engines.program import ChainTemperatures, Program
@@ -24,7 +25,7 @@ from sl_discs.models.functions import checked
 from sl_discs.samplers.registry import build_sampler, counts_sweeps, sampler_fields
 from sl_discs.samplers.single_site import RANDOM, SEQUENTIAL
 from sl_discs.sampling.diagnostics import diagnose
-from sl_discs.sampling.drawn import Averages, Budget, Drawn, Request, magnetisations, packed
+from sl_discs.sampling.drawn import Averages, Drawn, Request, magnetisations, packed
 from sl_discs.support.memory import check_memory
 
 # Rounds of the warm-up in sweeps; adaptation ends with the first one.
@@ -110,7 +111,7 @@ def collect(
             # Without the states, of which a view would keep all.
             parts.append((recorded._replace(states=recorded.states[:0].copy()), bits, spins))
             done += len(kept)
-            budget.say(bits.shape[0] * bits.shape[1])
+            budget.advance(bits.shape[0] * bits.shape[1])
             if budget.is_over() and done >= every:
                 break
     except KeyboardInterrupt:  # the draws so far are kept

@@ -26,9 +26,10 @@ from jaxtyping import Bool, Float, Float64, Int
 from scipy import optimize
 from scipy.special import chdtri, expit
 
+from sl_discs.chains.budget import Budget
 from sl_discs.models.terms import Terms
 from sl_discs.sampling.diagnostics import FALSE_ALARM
-from sl_discs.sampling.drawn import ROUNDING, Budget, Drawn, Estimate, Ladder, Request
+from sl_discs.sampling.drawn import ROUNDING, Drawn, Estimate, Ladder, Request
 from sl_discs.sampling.plain_chains import (
     MOST_SWEEPS_A_DRAW,
     Recorded,

@@ -187,10 +187,6 @@ class SolveOptions:
             else min(_BOUND_PART * self.time_limit, _MOST_BOUND_S)
         )
 
-    def is_interrupted(self) -> bool:
-        """Tells whether the user has interrupted the run."""
-        return self.interrupt is not None and bool(self.interrupt())
-
     def method(self, steps: int = MOST_STEPS, *, fit: bool = True) -> Method:
         """Returns the sampler for `steps` steps; lowers a default number of levels K to fit, and
         with `fit` any.

@@ -30,8 +30,8 @@ from sl_discs.chains.batches import (
     program_bytes,
     shape_of_one,
 )
+from sl_discs.chains.budget import Budget
 from sl_discs.chains.chains import Chains, anneal, schedule_of
-from sl_discs.engines.compiled import compile_seconds
 from sl_discs.engines.devices import in_threads
 from sl_discs.engines.program import Best, ClockTemperatures, Engine
 from sl_discs.localization.schedule import Localization
@@ -95,26 +95,6 @@ def check_fit(
         need,
         "give a smaller problem, or fewer chains or steps",
     )
-
-
-class Clock:
-    """Seconds of wall time since it was created, without those that this thread spent compiling."""
-
-    def __init__(self, limit: float | None = None):
-        self._limit = math.inf if limit is None else limit
-        self._compiled = compile_seconds()
-        self._begin = time.perf_counter()
-
-    def left(self) -> float:
-        """Returns the seconds that are left of the time limit."""
-        return self._limit - self()
-
-    def __call__(self) -> float:
-        return time.perf_counter() - self._begin - self.compiling()
-
-    def compiling(self) -> float:
-        """Returns those seconds of compiling."""
-        return compile_seconds() - self._compiled
 
 
 # Steps that tell how long one takes, and the most of a call.
@@ -289,11 +269,6 @@ class Annealer:
         return length if length >= max(self.unit, _WORTH * longest) else 0
 
 
-def is_over(options: SolveOptions, clock: Clock) -> bool:
-    """Returns whether the time is over, or the user has interrupted the run."""
-    return clock.left() <= 0 or options.is_interrupted()
-
-
 class Rounds:
     """Plays rounds of annealing and of local search on one problem, gives provers their turns, and
     decides when the run ends.
@@ -315,7 +290,7 @@ class Rounds:
         presolved: Presolved,
         options: SolveOptions,
         proofs: Proofs | None,
-        clock: Clock,
+        clock: Budget,
         annealer: Annealer,
         states: Int8[np.ndarray, "R N"] | None = None,
     ):
@@ -541,8 +516,8 @@ class Rounds:
         due = self._due()
         if self._proofs is not None and due and not self.reason:
             begin = self._clock()
-            over = functools.partial(is_over, options, self._clock)
-            self._proofs.advance(due, PROOFS * max(self._clock.left(), 0.0), over)
+            later = PROOFS * max(self._clock.left(), 0.0)
+            self._proofs.advance(due, later, self._clock.is_over)
             # Work that they save for a long computation is spent, too.
             self._spent_s += max(due, self._clock() - begin)
             self._judge()
@@ -550,7 +525,7 @@ class Rounds:
             best = self._units.value(self.board.value)
             if options.callback(self._steps + done, best) and not self.reason:
                 self.reason = "callback"
-        if not self.reason and options.is_interrupted():
+        if not self.reason and self._clock.is_interrupted():
             self.reason = "interrupt"
         if not self.reason and self._clock.left() <= 0:
             self.reason = "time"

@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import functools
 import math
 import warnings
 from collections.abc import Callable, Hashable, Mapping, Sequence
@@ -15,6 +14,7 @@ from typing import TYPE_CHECKING, TypeAlias
 import numpy as np
 from jaxtyping import Int8
 
+from sl_discs.chains.budget import Budget
 from sl_discs.engines.devices import check_threads, num_cores
 from sl_discs.problems import Problem
 from sl_discs.problems.problem import checked_problem, normal_form
@@ -29,11 +29,9 @@ from sl_discs.solving.rounds import (
     TERMS_PER_S,
     TRIAL,
     Annealer,
-    Clock,
     LocalSearch,
     Rounds,
     check_fit,
-    is_over,
 )
 from sl_discs.solving.workers import workers_of
 from sl_discs.support.errors import fields_are_keywords
@@ -151,7 +149,7 @@ def annealed(problem: Problem, options: SolveOptions) -> Result:
     InputError where the problem's coefficients are out of range, or it does not fit into memory.
     """
     check_threads()
-    clock = Clock(options.time_limit)
+    clock = Budget(options.time_limit, options.interrupt)
     limit = math.inf if options.time_limit is None else options.time_limit
     problem = normal_form(problem)
     engine, _ = options.choose_engine(problem.num_variables)
@@ -188,7 +186,7 @@ def annealed(problem: Problem, options: SolveOptions) -> Result:
             if limit == math.inf and options.beside >= Beside.PROOFS:
                 short = _BEFORE_S
             proofs.advance(
-                short, math.inf, lambda: clock() >= _FIRST_TURNS * limit or options.is_interrupted()
+                short, math.inf, lambda: clock() >= _FIRST_TURNS * limit or clock.is_interrupted()
             )
             if limit == math.inf and not board.closed:
                 search = local_search(reduced, options)
@@ -215,7 +213,7 @@ def _searched(
     presolved: Presolved,
     options: SolveOptions,
     proofs: Proofs,
-    clock: Clock,
+    clock: Budget,
     states: Int8[np.ndarray, "R N"] | None,
     *,
     too_large: bool,
@@ -255,7 +253,7 @@ def _searched(
     if limit is None and counted is not None and not rounds.reason and not proofs.over:
         rounds.take(rounds.verify(visited), ANNEALING)
         # Without a time limit, results do not depend on the time that provers take.
-        proofs.advance(_AFTER_S, 0.0, functools.partial(is_over, options, clock))
+        proofs.advance(_AFTER_S, 0.0, clock.is_over)
     notes = [annealer.note] if annealer.note else []
     values = rounds.board.values
     if search is not None and values[search.name] > values[ANNEALING]:
@@ -277,7 +275,7 @@ def _searched(
 # Answers that need no chains.
 
 
-def _by_reductions(presolved: Presolved, options: SolveOptions, clock: Clock) -> Result:
+def _by_reductions(presolved: Presolved, options: SolveOptions, clock: Budget) -> Result:
     """Returns the result where reductions leave nothing to search.
 
     Reductions round real coefficients, so that the best answer is theirs only up to a rounding
@@ -297,7 +295,7 @@ def _by_reductions(presolved: Presolved, options: SolveOptions, clock: Clock) ->
 
 
 def _without_chains(
-    presolved: Presolved, proofs: Proofs, note: str, seed: int, clock: Clock
+    presolved: Presolved, proofs: Proofs, note: str, seed: int, clock: Budget
 ) -> Result:
     """Returns the result of the best answer known, which no chain is to improve."""
     incumbent = proofs.board.incumbent

@@ -72,7 +72,7 @@ def test_settings_name_what_is_wrong():
     for fields, message in (
         ({"chain_lenght": 5}, "no field 'chain_lenght'; known: .*chain_length"),
         ({"chain_length": 10, "log_every_steps": 100}, "log more often"),
-        ({"t_schedule": "cosine"}, "t_schedule is 'cosine'.*known: constant"),
+        ({"t_schedule": "cosine"}, "t_schedule is 'cosine'.*constant"),
         ({"t_schedule": (1.0, -1.0)}, "t_schedule is .*expected temperatures"),
     ):
         with pytest.raises(InputError, match=message):

@@ -6,11 +6,12 @@ import pytest
 
 import sl_discs
 from sl_discs import InputError
+from sl_discs.chains.budget import Budget
 from sl_discs.solving.options import SolveOptions
 from sl_discs.solving.presolved import unreduced
 from sl_discs.solving.proofs import Proofs, Prover
 from sl_discs.solving.reductions import presolve
-from sl_discs.solving.rounds import Annealer, Clock, LocalSearch, Rounds
+from sl_discs.solving.rounds import Annealer, LocalSearch, Rounds
 
 pytestmark = pytest.mark.usefixtures("limits_in_cpu_time")
 
@@ -53,11 +54,11 @@ def test_the_time_is_shared_by_success(monkeypatch, best, conclusive, rest):
         self.board.values[rival.name] = rival.value
 
     monkeypatch.setattr(Rounds, "fill", fill)
-    monkeypatch.setattr(Clock, "left", lambda self: 10.0)
+    monkeypatch.setattr(Budget, "left", lambda self: 10.0)
     presolved = unreduced(sl_discs.mis([(0, 1)]))
     options = SolveOptions(time_limit=10.0, chains=2)
     annealer = Claimed("metropolis", 5.0)
-    rounds = Rounds(presolved, options, Proofs(presolved), Clock(), annealer)
+    rounds = Rounds(presolved, options, Proofs(presolved), Budget(), annealer)
     rounds.share(ClaimedSearch("covers", best, conclusive))
     assert filled == [("metropolis", 1.0), ("covers", 1.0), *rest]
 
@@ -76,7 +77,7 @@ def test_provers_leave_three_quarters_of_the_time_to_chains_on_a_slow_machine(mo
     def begin(self, *arguments):
         raise FirstSweep
 
-    monkeypatch.setattr(Clock, "__call__", lambda self: now[0])
+    monkeypatch.setattr(Budget, "__call__", lambda self: now[0])
     monkeypatch.setattr(Prover, "advance", turn)
     monkeypatch.setattr(Rounds, "play", begin)
     with pytest.raises(FirstSweep):
