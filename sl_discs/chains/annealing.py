@@ -129,7 +129,13 @@ class TemperatureSchedule:
 
     def _at(self, places: np.ndarray) -> Float32[np.ndarray, "*S"]:
         given = self.annealing
-        begin, length = self._annealing_at(places)
+        # The first position of the annealing that each position belongs to, and its steps.
+        begin: int | np.ndarray = 0
+        length: int | np.ndarray = len(self)
+        if self.last is not None:
+            number = np.searchsorted(self.last, places)
+            begin = np.concatenate([[0], self.last + 1])[number]
+            length = self.last[number] + 1 - begin
         schedule = given.t_schedule
         part = self.position(
             ((places - begin) // given.anneal_every * given.anneal_every + 1) / length
@@ -140,16 +146,6 @@ class TemperatureSchedule:
         else:
             values = SCHEDULES[schedule](given, part)
         return np.asarray(values, np.float32)
-
-    def _annealing_at(self, places: np.ndarray) -> tuple[int, int] | tuple[np.ndarray, np.ndarray]:
-        """Returns the first position of the annealing that each position belongs to, and its number
-        of steps.
-        """
-        if self.last is None:
-            return 0, len(self)
-        number = np.searchsorted(self.last, places)
-        begin = np.concatenate([[0], self.last + 1])[number]
-        return begin, self.last[number] + 1 - begin
 
 
 @dataclasses.dataclass(frozen=True)
