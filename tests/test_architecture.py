@@ -32,13 +32,13 @@ ROOMS = {
     "localization": (3_300, 3_300),
     "engines": (42_500, 42_628),
     "chains": (6_900, 6_900),
-    "experiment": (15_500, 16_435),
-    "solving": (30_500, 31_795),
+    "experiment": (15_500, 16_410),
+    "solving": (30_500, 31_780),
     "sampling": (27_000, 27_433),
     "testing": (5_500, 5_540),
     "discs_plugin": (8_300, 8_300),
-    "reproduction": (6_500, 7_063),
-    "commands": (14_000, 15_053),
+    "reproduction": (6_500, 7_061),
+    "commands": (14_000, 15_041),
     "doors": (5_200, 5_200),
 }
 # Files beside the rooms, which import any of them: the adapters to other packages, and what starts

@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from sl_discs.chains.chains import program_of
 from sl_discs.chains.checkpoint import Checkpoints
 from sl_discs.engines.choice import leave_cards_alone
 from sl_discs.experiment.parts import Part, join_records
@@ -24,7 +25,6 @@ from sl_discs.experiment.record import (
 )
 from sl_discs.experiment.results import check_place, write_results
 from sl_discs.experiment.run_sampler import (
-    check_methods,
     engine_for,
     fit_to_memory,
     run_sampler,
@@ -133,7 +133,9 @@ def request_of(
     complete = _model_of(dict(model), dict(named))
     configs = {name: method_fields(name) | dict(fields) for name, fields in samplers.items()}
     methods = [build_method(fields) for fields in configs.values()]
-    check_methods(methods, settings)
+    # Schedules that are invalid with these settings are refused here.
+    for method in methods:
+        program_of(method, settings)
     return RunRequest(settings, complete, methods, configs, part or Part())
 
 

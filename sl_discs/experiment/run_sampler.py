@@ -17,7 +17,7 @@ from sl_discs.chains.batches import (
     memory_of_a_device,
     plan,
 )
-from sl_discs.chains.chains import Chains, Outcome, anneal, program_of, schedule_of
+from sl_discs.chains.chains import Chains, Outcome, anneal, schedule_of
 from sl_discs.chains.checkpoint import Checkpoints
 from sl_discs.engines.choice import choose_engine
 from sl_discs.engines.devices import local_devices
@@ -249,9 +249,3 @@ def _verified(kind: GraphKind, graph: Graph, outcome: Outcome, place: int) -> In
 def total_chain_steps(dataset: Dataset, settings: Settings) -> int:
     """Chain-steps of one sampler."""
     return settings.chain_length * settings.batch_size * len(dataset.graphs)
-
-
-def check_methods(methods: list[Method], settings: Settings) -> None:
-    """Raises InputError if the schedules of a method are invalid with these settings."""
-    for method in methods:
-        program_of(method, settings)

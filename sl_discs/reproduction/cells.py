@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from sl_discs.experiment.run_sampler import check_methods
+from sl_discs.chains.chains import program_of
 from sl_discs.experiment.settings import Settings, settings_from
 from sl_discs.experiment.sweep_file import sampler_config
 from sl_discs.instances.dataset import find_family, load_dataset
@@ -279,7 +279,7 @@ class Choice:
             # As many levels as fit into a short chain.
             fields["K"] = max(1, min(fields["K"], steps // fields["n_min"]))
         cell = Cell(dataset, method, protocol, setting, settings, fields, self.seeds)
-        check_methods([cell.build()], settings)
+        program_of(cell.build(), settings)
         return cell
 
 
