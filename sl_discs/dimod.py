@@ -54,12 +54,13 @@ NUM_SWEEPS = 1_000
 # The temperature that represents beta = 0, in units of the largest bias: every flip is accepted
 # there.
 _HOT = 1e9
+# Of info["timing"].
 _TIMES = (
     "preprocessing_ns",
     "compilation_ns",
     "sampling_ns",
     "postprocessing_ns",
-)  # of info["timing"]
+)
 
 
 class _Sampler(dimod.Sampler):

@@ -60,9 +60,8 @@ def _import_main(arguments: list[str]) -> tuple[Any, list[str]]:
     launch.register_from_flags(MAIN_FLAGS)
     argv = launch.resolve_configs(["discs main", *arguments])
     try:
-        with process_arguments(
-            argv
-        ):  # the flags of configs load their defaults when they are defined
+        # The flags of configs load their defaults when they are defined.
+        with process_arguments(argv):
             return importlib.import_module("discs.experiment.main_sampling"), argv
     except ModuleNotFoundError as error:
         if error.name is None or error.name.partition(".")[0] == "discs":
@@ -172,9 +171,8 @@ def _fit_batches(config: ConfigDict) -> str:
         return ""
     if expected == count and given is None:
         return ""  # DISCS's own data, as its config has them
-    limits = dict.fromkeys(
-        ("max_num_nodes", "max_num_edges", "num_instances"), 0
-    )  # 0: as in the files
+    # 0: as in the files.
+    limits = dict.fromkeys(("max_num_nodes", "max_num_edges", "num_instances"), 0)
     with experiment.unlocked():
         experiment.model = experiment.get("model", {}) | {"num_models": size} | limits
     return (

@@ -83,9 +83,8 @@ def resolve_configs(argv: Sequence[str]) -> list[str]:
             argument = f"--{name}={_resolve(name, value if equals else next(rest, ''))}"
         arguments.append(argument)
     if "config" not in given and not Path(_DEFAULT_CONFIG).exists():
-        arguments.insert(
-            0, f"--config={checkout() / _DEFAULT_CONFIG}"
-        )  # before what overrides its fields
+        # Before what overrides its fields.
+        arguments.insert(0, f"--config={checkout() / _DEFAULT_CONFIG}")
     return [argv[0], *arguments]
 
 

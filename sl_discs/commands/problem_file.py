@@ -104,11 +104,12 @@ def arguments_of(own: flags.FlagValues, names: Collection[str]) -> dict[str, Any
             raise InputError(f"--field={name}=...: use the flag --{name} instead")
         try:
             fields[name] = yaml.safe_load(value)
+        # The last of numbers and dates such as 0x_.
         except (
             yaml.YAMLError,
             RecursionError,
             ValueError,
-        ):  # the last of numbers and dates such as 0x_
+        ):
             raise InputError(f"--field={one}: {value!r} is not a number, word or list") from None
     return {name: own[name].value for name in names} | {"fields": fields}
 

@@ -63,15 +63,12 @@ class SamplerRecord:
     """All instances of one sampler, with traces at the logged steps (L of them, G instances)."""
 
     instances: list[InstanceRecord]
-    trajectory: Float64[
-        np.ndarray, "L G"
-    ]  # running best over logged steps and chains, less its penalty, as in DISCS
-    acceptance: Float64[
-        np.ndarray, "L G"
-    ]  # mean acceptance probability of the steps since the previous logged step
-    hops: Float64[
-        np.ndarray, "L G"
-    ]  # mean number of sites changed per step since the previous logged step
+    # Running best over logged steps and chains, less its penalty, as in DISCS.
+    trajectory: Float64[np.ndarray, "L G"]
+    # Mean acceptance probability of the steps since the previous logged step.
+    acceptance: Float64[np.ndarray, "L G"]
+    # Mean number of sites changed per step since the previous logged step.
+    hops: Float64[np.ndarray, "L G"]
     temperature: Float64[np.ndarray, "L"]  # at the logged steps
     chain_steps_per_s: float  # of run time
     compile_s: float  # seconds spent tracing and compiling

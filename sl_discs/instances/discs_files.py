@@ -323,9 +323,8 @@ _ALLOWED: dict[tuple[str, str], Any] = {
     ("numpy", "ndarray"): _Sealed(_refuse_call),
     ("numpy", "dtype"): _Dtype,
     ("collections", "OrderedDict"): _Sealed(collections.OrderedDict),
-    ("builtins", "bytes"): _Sealed(
-        lambda: b""
-    ),  # of protocols 0 to 2, with neither a length nor contents
+    # Of protocols 0 to 2, with neither a length nor contents.
+    ("builtins", "bytes"): _Sealed(lambda: b""),
     ("_codecs", "encode"): _Sealed(_encode),
     ("copyreg", "_reconstructor"): _Sealed(_new_object),
 }
@@ -349,9 +348,8 @@ class _Reader(pickle.Unpickler):
     """An unpickler that resolves only the names on the list."""
 
     def find_class(self, module: str, name: str) -> Any:
-        module = {"__builtin__": "builtins", "copy_reg": "copyreg"}.get(
-            module, module
-        )  # of Python 2
+        # Of Python 2.
+        module = {"__builtin__": "builtins", "copy_reg": "copyreg"}.get(module, module)
         if (module, name) not in _ALLOWED:
             raise _Refused(ascii(f"{module}.{name}"))  # the stream may hold line breaks and escapes
         return _ALLOWED[module, name]

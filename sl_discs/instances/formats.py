@@ -260,7 +260,8 @@ def read_node_link(source: SourceFile) -> own.Labelled:
             raise ValueError(
                 f"lists {join_names(lists, 'and')} beside the nodes; keep that of the edges"
             )
-        listed, links = data["nodes"], data[lists[0]]
+        listed = data["nodes"]
+        links = data[lists[0]]
         if not all(isinstance(element, dict) for element in (*listed, *links)):
             raise ValueError("a node or an edge is not an object with names and values")
         nodes = {label_of(node.pop("id", number)): node for number, node in enumerate(listed)}

@@ -110,9 +110,10 @@ def draw_maxcut_er(rng: np.random.Generator, name: str, low: int, high: int, p: 
 
 
 def _largest_component(num_nodes: int, edges: Int32[np.ndarray, "E 2"]) -> Bool[np.ndarray, "n"]:
+    # Imported here, as other graphs are drawn without linear algebra.
     from scipy.sparse import (
         csgraph,
-    )  # imported here, as other graphs are drawn without linear algebra
+    )
 
     adjacency = sparse.coo_array(
         (np.ones(len(edges), bool), tuple(edges.T)), (num_nodes, num_nodes)

@@ -468,9 +468,8 @@ def _problem(
             )
         weight = {node: data[weight] for node, data in given.nodes(data=True) if weight in data}
     weight = of_series(f"{name}: weights of nodes", weight)
-    if isinstance(weight, list | tuple) and len(weight) == len(
-        labels
-    ):  # so that messages name the node
+    # So that messages name the node.
+    if isinstance(weight, list | tuple) and len(weight) == len(labels):
         weight = dict(zip(labels, weight, strict=True))
     if weight is not None:
         graph = dataclasses.replace(graph, node_weights=checked_node_weights(name, weight, labels))
@@ -543,10 +542,11 @@ def _unlabelled(name: str, given: Any) -> tuple[Any, Sequence[Hashable] | None]:
         return given, None
     if has_matrix(given):
         labels, matrix = matrix_of_frame(name, given)
+        # Labels of nodes: [2, 2] is no list of two edges.
         named = matrix.dtype.kind in "iu" and labels != [
             0,
             1,
-        ]  # labels of nodes: [2, 2] is no list of two edges
+        ]
         return sparse.csr_array(matrix) if named else matrix, labels
     if given.shape[1] == 2 and all(dtype.kind in "iu" for dtype in given.dtypes):
         return given.to_numpy(), None

@@ -258,9 +258,8 @@ class Samples:
             found = found._replace(error=2 / self._batches().effective)
         if observable != OVERLAP:
             return found
-        alone = (
-            self.dependence == "group" and len(self.bits) == 2
-        )  # groups have all overlaps in common
+        # Groups have all overlaps in common.
+        alone = self.dependence == "group" and len(self.bits) == 2
         return found._replace(error=math.inf if alone else math.sqrt(2) * found.error)
 
     def observable(self, name: str) -> Float64[np.ndarray, "C D"]:

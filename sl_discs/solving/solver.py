@@ -118,8 +118,7 @@ def solve(
         None: for the sampler `auto`, without reductions where there are initial states.
       proofs: whether provers bound the answers beside the search, and end it with a proof where
         they may. False saves their time, and leaves the bound to what is known without any work.
-      engine: `cpu`, `reference`, or `auto`: `cpu` where it can run the sampler, otherwise
-        `reference`.
+      engine: `cpu`, `cuda`, `reference`, or `auto`: the fastest that can run the sampler here.
       seed: at least 0, less than 2^64.
       callback: called between calls to the engine with the steps done and the exact best value so
         far; a true result ends the run.

@@ -112,9 +112,8 @@ def _open_npz(path: str | os.PathLike) -> Iterator[Any]:
                 yield archive
         except InputError:
             raise
-        except (
-            Exception
-        ) as error:  # whatever zipfile and NumPy raise on damaged archives, headers and contents
+        # Whatever zipfile and NumPy raise on damaged archives, headers and contents.
+        except Exception as error:
             reason = " ".join(str(error).split())[:200]
             raise FormatError(
                 f"{path}: not an .npz archive, or cut short or damaged ({reason}); copy or make it "
@@ -132,9 +131,8 @@ def save_npz(file: BinaryIO, arrays: Mapping[str, Any]) -> None:
         if sum(array.nbytes for array in arrays.values()) < _COMPRESSED_BYTES
         else np.savez
     )
-    save(
-        file, **arrays
-    )  # without `allow_pickle`, which NumPy before 2.1 would save as one more array
+    # Without `allow_pickle`, which NumPy before 2.1 would save as one more array.
+    save(file, **arrays)
 
 
 def write_document(
