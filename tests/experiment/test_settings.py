@@ -9,8 +9,7 @@ import tracemalloc
 import numpy as np
 import pytest
 
-from sl_discs.chains.chains import schedule_of
-from sl_discs.experiment.run_sampler import check_methods
+from sl_discs.chains.chains import program_of, schedule_of
 from sl_discs.experiment.settings import Settings, settings_from
 from sl_discs.localization.method import build_method, method_fields
 from sl_discs.localization.schedule import Localization, level_budgets
@@ -53,7 +52,7 @@ def test_a_field_of_a_sampler_refuses_what_it_cannot_have(sampler):
     for field, default in method_fields(sampler).items():
 
         def build(value, field=field):
-            check_methods([build_method({"name": sampler} | {field: value})], Settings())
+            program_of(build_method({"name": sampler} | {field: value}), Settings())
 
         refuses(
             "sampler" if field == "name" else f"sampler_config.{field}",
