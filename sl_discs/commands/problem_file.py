@@ -105,11 +105,7 @@ def arguments_of(own: flags.FlagValues, names: Collection[str]) -> dict[str, Any
         try:
             fields[name] = yaml.safe_load(value)
         # The last of numbers and dates such as 0x_.
-        except (
-            yaml.YAMLError,
-            RecursionError,
-            ValueError,
-        ):
+        except (yaml.YAMLError, RecursionError, ValueError):
             raise InputError(f"--field={one}: {value!r} is not a number, word or list") from None
     return {name: own[name].value for name in names} | {"fields": fields}
 
