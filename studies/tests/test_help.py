@@ -10,12 +10,12 @@ from pathlib import Path
 import jax
 import pytest
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 SCRIPTS = {
     path.stem: path.relative_to(ROOT).as_posix()
     for folder in ("benchmarks", "studies")
     for path in sorted((ROOT / folder).rglob("*.py"))
-    if "__main__" in path.read_text()
+    if path.parent.name != "tests" and "__main__" in path.read_text()
 }
 
 

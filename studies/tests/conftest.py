@@ -1,0 +1,8 @@
+"""What these tests share with those of the package."""
+
+from session import (  # noqa: F401 (pytest finds them here)
+    programs_of_one_file,
+    pytest_configure,
+    pytest_runtest_protocol,
+    pytest_sessionstart,
+)
