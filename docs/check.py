@@ -113,10 +113,7 @@ def figures() -> Iterator[tuple[str, str]]:
     for row in tables.numbers("pooled")["shares"]:
         if row["arm"] in ("defaults", "searched"):
             words = f"{row['mean']:+.2f} [{row['low']:+.2f}, {row['high']:+.2f}]"
-            yield from (
-                (page, words)
-                for page in [gains] + [reproduction] * ("one_flip" not in row["sampler"])
-            )
+            yield gains, words
             if (row["arm"], row["sampler"]) == ("defaults", "path_auxiliary"):
                 yield from ((page, words) for page in (readme, start))
 
