@@ -30,7 +30,6 @@ from sl_discs.commands import launch
 from sl_discs.commands.command import Command, Given, parse_flags, process_arguments
 from sl_discs.commands.sweep import chosen_sweep
 from sl_discs.discs_plugin.compat import Overlay
-from sl_discs.discs_plugin.modules import OWN
 from sl_discs.experiment.record import paired
 from sl_discs.experiment.sweep_file import (
     SAMPLER,
@@ -44,7 +43,7 @@ from sl_discs.experiment.sweep_runs import run_program
 from sl_discs.instances.dataset import check_data_root, find_family
 from sl_discs.instances.discs_files import load_pickle
 from sl_discs.localization.schedule import Localization
-from sl_discs.samplers.registry import PREFIX, is_localized
+from sl_discs.samplers.registry import IN_DISCS, PREFIX, is_localized
 from sl_discs.support.errors import InputError, MissingExtra
 from sl_discs.support.own_code import imported
 from sl_discs.support.signals import notice_of_end
@@ -199,9 +198,8 @@ def _summarize(folder: Path, start: float, sampler: str) -> int:
     for path in results:
         say(f"saved {path}{_headline(path, sampler)}")
     if is_localized(sampler):
-        base = sampler.removeprefix(PREFIX)
         say(
-            f"if {sampler} and {base} give equal results, the tilt changed no step; that is no "
+            f"if {sampler} and its base give equal results, the tilt changed no step; that is no "
             "error"
         )
     return 0
@@ -210,10 +208,10 @@ def _summarize(folder: Path, start: float, sampler: str) -> int:
 def _headline(path: Path, sampler: str) -> str:
     """Returns the main figure of a results file of this sampler."""
     if path.name == "results.pkl" and (best := _best_ratios(path)) is not None:
-        which = (
-            "the last instance" if best.size == 1 else f"the last {best.size} instances, on average"
+        return (
+            f": best value {best.mean():.4f} (as a share of the best known; the value itself where "
+            f"none is known), mean over the last {best.size} instance(s)"
         )
-        return f": best ratio {best.mean():.4f}, of {which}"
     if path.name == "results.csv":
         if is_localized(sampler):
             return (
@@ -449,7 +447,7 @@ plot = Command(
 # name, half the brightness of the colour, and the next place in the order. DISCS's samplers that
 # are missing from its tables are grey and come last.
 
-_PREFIXES = (PREFIX + OWN, OWN, PREFIX)
+_PREFIXES = (PREFIX + IN_DISCS, IN_DISCS, PREFIX)
 _FIELDS = tuple(field.name for field in dataclasses.fields(Localization))
 _NOT_SAMPLERS = ("save_title", "model")
 

@@ -21,6 +21,7 @@ from ml_collections import config_dict
 from sl_discs.commands import command
 from sl_discs.discs_plugin import register
 from sl_discs.localization.schedule import Localization
+from sl_discs.samplers.registry import name_of_paper
 from sl_discs.support.errors import InputError
 
 _CONFIG_FLAGS = ("config", "model_config", "sampler_config")
@@ -28,6 +29,9 @@ _CONFIG_FLAGS = ("config", "model_config", "sampler_config")
 # Where DISCS looks for its base config when --config is not given, from the folder that holds its
 # package.
 _DEFAULT_CONFIG = "discs/common/configs.py"
+
+# The name of a sampler, perhaps the paper's, in the path of its config.
+_SAMPLER_FILE = re.compile(r"(?<=/configs/)([\w-]+)_config\.py$")
 
 
 def own_flags() -> tuple[flags.FlagValues, types.SimpleNamespace]:
@@ -98,6 +102,8 @@ def find_file(path: str) -> Path | None:
 
 def _resolve(flag: str, value: str) -> str:
     path, colon, argument = value.partition(":")
+    if flag == "sampler_config":
+        path = _SAMPLER_FILE.sub(lambda match: f"{name_of_paper(match[1])}_config.py", path)
     found = find_file(path)
     if found is not None and (argument or flag == "model_config"):
         return f"{found}{colon}{argument}"

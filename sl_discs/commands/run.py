@@ -98,8 +98,8 @@ define.enum(
     "engine", None, ENGINES, "Engine that runs the chains; short for --config.experiment.engine."
 )
 words = (
-    "Run only the K-th of N parts of the instances, such as 3/8. The part that ends last "
-    "writes the results."
+    "Run only the K-th of N parts of the instances, such as 3/8; auto: that of this task of a "
+    "Slurm job or array. The part that ends last writes the results."
 )
 define.string("part", None, words)
 define_arguments(FLAGS, run)

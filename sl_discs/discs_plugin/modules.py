@@ -36,13 +36,12 @@ from sl_discs.models import keys
 from sl_discs.models.batching import AnyArray, cond_for_batch
 from sl_discs.models.functions import GradientModel, ValueAndGrad
 from sl_discs.models.model import MOST_VALUES, Sites
-from sl_discs.samplers.registry import PREFIX, is_localized, known_samplers
+from sl_discs.samplers.registry import IN_DISCS, PREFIX, is_localized, known_samplers
 from sl_discs.samplers.sampler import Sampler
 from sl_discs.support.errors import InputError
 
-OWN = "sldiscs_"
 _MODULE = re.compile(
-    rf"discs\.samplers\.(configs\.)?(?P<sampler>(?:{PREFIX}|{OWN})\w+?)(?P<config>_config)?"
+    rf"discs\.samplers\.(configs\.)?(?P<sampler>(?:{PREFIX}|{IN_DISCS})\w+?)(?P<config>_config)?"
 )
 
 # DISCS's models of several values whose gradients give exact gains.
@@ -56,7 +55,7 @@ def sampler_names() -> list[str]:
     added.
     """
     bases = [name for name in known_samplers() if not is_localized(name)]
-    own = [OWN + name for name in bases]
+    own = [IN_DISCS + name for name in bases]
     return [
         *(PREFIX + name for name in upstream.sampler_names()),
         *own,
@@ -75,8 +74,8 @@ def sampler_config(name: str) -> config_dict.ConfigDict:
         raise InputError(f"there is no sampler {name!r}; known: {', '.join(sampler_names())}")
     base = name.removeprefix(PREFIX)
     config = (
-        method_config(base.removeprefix(OWN))
-        if base.startswith(OWN)
+        method_config(base.removeprefix(IN_DISCS))
+        if base.startswith(IN_DISCS)
         else upstream.sampler_config(base)
     )
     with config.unlocked():
@@ -105,7 +104,7 @@ def build_sampler(name: str, config: config_dict.ConfigDict, fixes: bool) -> Any
         localization = build_localization(name, schedule)
         if localization.anneal == "level":
             temperatures = _temperatures_by_level(config.experiment, localization)
-    if localization is not None and not base.startswith(OWN):
+    if localization is not None and not base.startswith(IN_DISCS):
         theirs = upstream.build_upstream_sampler(base, config)
         # DISCS's samplers for several values keep their number; locallybalanced does too, but has
         # no form for them.
@@ -115,16 +114,16 @@ def build_sampler(name: str, config: config_dict.ConfigDict, fixes: bool) -> Any
         return LocalizedSampler(
             DiscsSampler(base, theirs, states, fixes), localization, length, chains, temperatures
         )
-    sampler = build_method({"name": base.removeprefix(OWN), **fields}).sampler
+    sampler = build_method({"name": base.removeprefix(IN_DISCS), **fields}).sampler
     _check_values(config, states, sampler.several_values)
     if (
         states.num_values > 2
-        and base == f"{OWN}gibbs"
+        and base == f"{IN_DISCS}gibbs"
         and config.model.name not in _LINEAR_IN_EACH_SITE
     ):
         raise InputError(
             f"{config.sampler.name} needs exact gains, which gradients of {config.model.name} "
-            f"are not; use {OWN}metropolis, or gibbs or sl_gibbs of DISCS"
+            f"are not; use {IN_DISCS}metropolis, or gibbs or sl_gibbs of DISCS"
         )
     return OwnSampler(sampler, chains, states, localization, length, temperatures)
 

@@ -12,6 +12,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+import jax
+
 from sl_discs.chains.chains import program_of
 from sl_discs.chains.checkpoint import Checkpoints
 from sl_discs.engines.choice import leave_cards_alone
@@ -334,6 +336,11 @@ def perform(
     """
     settings = request.settings
     part = request.part
+    if jax.process_count() > part.count:
+        raise InputError(
+            f"this is one of {jax.process_count()} processes of jax.distributed, which would all "
+            "do the same; give each of them a part (--part=K/N), without jax.distributed"
+        )
     penalty = float(request.model["penalty"])
     engines = {
         method.name: engine_for(dataset, method.sampler, settings)[0] for method in request.methods

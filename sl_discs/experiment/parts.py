@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import os
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -25,6 +26,7 @@ from sl_discs.experiment.record import (
     SamplerRecord,
     fields_of_results,
 )
+from sl_discs.support.checks import shown
 from sl_discs.support.documents import read_document, write_document
 from sl_discs.support.errors import InputError
 from sl_discs.support.files import check_writable
@@ -32,6 +34,15 @@ from sl_discs.support.identity import check_same
 from sl_discs.support.locks import LOCK, holder_of, only_run_in
 
 _RECORDS, _FORMAT = "records.npz", "sl_discs records 3"
+# What Slurm tells a task of a job, which may be one of an array.
+_SLURM = (
+    "PROCID",
+    "NTASKS",
+    "ARRAY_TASK_ID",
+    "ARRAY_TASK_MIN",
+    "ARRAY_TASK_COUNT",
+    "ARRAY_TASK_STEP",
+)
 # Seconds for which a part waits while another one joins the results.
 _JOIN_S = 600.0
 
@@ -45,12 +56,19 @@ class Part:
 
     @staticmethod
     def parse(text: str) -> Part:
-        """Returns the part `K/N`; InputError for anything else."""
+        """Returns the part `K/N`, or for `auto` that of this task of a Slurm job or array.
+
+        Raises:
+          InputError: anything else, or `auto` where there is one task alone.
+        """
+        if text == "auto":
+            return _part_of_task()
         found = re.fullmatch(r"(\d{1,9})/(\d{1,9})", text)
         part = Part(*map(int, found.groups())) if found else None
         if part is None or not 1 <= part.index <= part.count:
             raise InputError(
-                f"--part={text} is not a part; give K/N with K from 1 to N, such as 1/8"
+                f"--part={text} is not a part; give K/N with K from 1 to N, such as 1/8, or auto "
+                "in a job of Slurm"
             )
         return part
 
@@ -173,6 +191,26 @@ class Part:
                     for name in (_RECORDS, LOCK):
                         (folder / name).unlink(missing_ok=True)
                     folder.rmdir()
+
+
+def _part_of_task() -> Part:
+    """Returns the part of this task: the tasks of a job, of each job of an array in turn."""
+    numbers = {name: os.environ.get(f"SLURM_{name}", "") for name in _SLURM}
+    if any(number and not re.fullmatch(r"\d{1,9}", number) for number in numbers.values()):
+        raise InputError(f"--part=auto: Slurm's variables are {shown(numbers)}; give K/N")
+    counted = {name: int(number) for name, number in numbers.items() if number}
+    tasks = counted.get("NTASKS", 1)
+    jobs = counted.get("ARRAY_TASK_COUNT", 1)
+    step = counted.get("ARRAY_TASK_STEP", 1)
+    first = counted.get("ARRAY_TASK_MIN", 0)
+    job = (counted.get("ARRAY_TASK_ID", first) - first) // step
+    part = Part(job * tasks + counted.get("PROCID", 0) + 1, jobs * tasks)
+    if part.count == 1:
+        raise InputError(
+            "--part=auto: this is no task among several (SLURM_NTASKS, SLURM_ARRAY_TASK_COUNT); "
+            "start it with srun or in an array, or give K/N"
+        )
+    return part
 
 
 def _restored(arrays: dict[str, Any], values: dict[str, Any]) -> dict[str, SamplerRecord]:

@@ -20,11 +20,20 @@ from ml_collections import ConfigDict
 from sl_discs.experiment import settings as experiment
 from sl_discs.instances.dataset import PROBLEMS, check_data_root, find_family
 from sl_discs.localization import method
-from sl_discs.samplers.registry import PREFIX, known_samplers, localized_name, own_name
+from sl_discs.samplers.registry import (
+    IN_DISCS,
+    PREFIX,
+    known_samplers,
+    localized_name,
+    name_of_paper,
+    own_name,
+)
 from sl_discs.support.errors import InputError
 from sl_discs.support.own_code import error_of_file, imported
 
 SAMPLER = "sampler_config.name"
+# Fields of the file that a dictionary of its sweep may vary.
+_SET = ("model", "graph_type")
 _FLAGS = ("config.experiment.", "model_config.", "sampler_config.")
 _LONGEST = 255  # bytes of a file's name
 
@@ -35,9 +44,9 @@ class Sweep:
 
     Attributes:
       name: of the file's folder and the file; DISCS's launcher calls the experiment `discs-NAME`.
-      model: DISCS's name of the model.
-      sampler: the sampler of runs that do not name one.
-      graph_type: for combinatorial problems, otherwise None.
+      model: DISCS's name of the model of runs that do not name one.
+      sampler: the sampler of such runs.
+      graph_type: of such runs, for combinatorial problems; otherwise None.
       runs: flags and values of each run.
     """
 
@@ -64,6 +73,11 @@ class Sweep:
     def sampler_of(self, number: int) -> str:
         """DISCS's name of a run's sampler, counted from 1."""
         return self.runs[number - 1].get(SAMPLER, self.sampler)
+
+    def set_of(self, number: int) -> tuple[str, str | None]:
+        """DISCS's names of a run's model and graph type, counted from 1."""
+        settings = self.runs[number - 1]
+        return settings.get("model", self.model), settings.get("graph_type", self.graph_type)
 
 
 def pairs_of(rows: Sequence[tuple[str, Mapping[str, Any]]]) -> list[tuple[int, int]]:
@@ -132,15 +146,17 @@ def _config(path: Path) -> dict[str, Any]:
             f"{path}: its sweep is {blocks!r}; expected a list of dictionaries of flags and values"
         )
     for flag, values in (item for block in blocks for item in block.items()):
-        if not str(flag).startswith(_FLAGS):
+        if flag not in _SET and not str(flag).startswith(_FLAGS):
             raise InputError(
-                f"{path}: {flag!r} is not a flag of DISCS; they start with {', '.join(_FLAGS)}"
+                f"{path}: {flag!r} is not a flag of DISCS; they start with {', '.join(_FLAGS)}, "
+                f"or are {' or '.join(_SET)}"
             )
         if not isinstance(values, (list, tuple)):
             raise InputError(
                 f"{path}: {flag!r} is {values!r}; expected a list of the values to run"
             )
-        if flag == SAMPLER and not all(isinstance(name, str) for name in values):
+        names = flag == SAMPLER or flag in _SET
+        if names and not all(isinstance(name, str) for name in values):
             raise InputError(f"{path}: {flag!r} is {values!r}; expected names, such as 'gwg'")
     return config
 
@@ -151,15 +167,19 @@ def read_sweep(path: Path, samplers: Sequence[str] | None = None) -> Sweep:
     Args:
       path: the file, which is executed.
       samplers: the samplers to run; an `sl_` sampler that is not in the file gets the settings of
-        its base.
+        its base, and an `sldiscs_` sampler those of DISCS's sampler.
     """
     config = _config(path)
+    sampler = name_of_paper(config["sampler"])
     runs = combinations(config["sweep"])
+    for settings in runs:
+        if SAMPLER in settings:
+            settings[SAMPLER] = name_of_paper(settings[SAMPLER])
     if samplers is not None:
-        samplers = [own_name(name) for name in samplers]
-        named = [(settings, settings.get(SAMPLER, config["sampler"])) for settings in runs]
+        samplers = [name_of_paper(name) for name in samplers]
+        named = [(settings, settings.get(SAMPLER, sampler)) for settings in runs]
         known = {name for _, name in named}
-        source = {name: name if name in known else name.removeprefix(PREFIX) for name in samplers}
+        source = {name: _with_settings_of(name, known) for name in samplers}
         unknown = [name for name in samplers if source[name] not in known]
         if unknown:
             raise InputError(
@@ -174,7 +194,17 @@ def read_sweep(path: Path, samplers: Sequence[str] | None = None) -> Sweep:
     if not runs:
         raise InputError(f"{path}: the sweep has no runs")
     name = f"{path.resolve().parent.name}-{path.stem}"
-    return Sweep(name, config["model"], config["sampler"], config.get("graph_type"), tuple(runs))
+    return Sweep(name, config["model"], sampler, config.get("graph_type"), tuple(runs))
+
+
+def _with_settings_of(sampler: str, known: Container[str]) -> str:
+    """Returns the sampler whose settings a sampler takes: itself if the sweep has it, otherwise its
+    base or DISCS's sampler of the same name.
+    """
+    if sampler in known:
+        return sampler
+    base = sampler.removeprefix(PREFIX)
+    return base if base in known else base.removeprefix(IN_DISCS)
 
 
 def with_overrides(sweep: Sweep, extra: Mapping[str, str]) -> Sweep:
@@ -238,25 +268,26 @@ def run_arguments(
     Fields that only DISCS uses are omitted (see `left_out`). InputError for a model that this
     project lacks.
     """
-    if sweep.model not in PROBLEMS or sweep.graph_type is None:
+    model, graph_type = sweep.set_of(number)
+    if model not in PROBLEMS or graph_type is None:
         raise InputError(
-            f"the sweep's model is {sweep.model!r}; this project runs "
+            f"the sweep's model is {model!r}; this project runs "
             f"{', '.join(PROBLEMS)}, on graphs. sl-discs discs sweep runs DISCS's other "
             "models, with DISCS itself"
         )
     settings = sweep.runs[number - 1]
     name = own_name(sweep.sampler_of(number))
     arguments = {
-        "config": f"configs/experiment/{sweep.model}/{sweep.graph_type}.py",
-        "model_config": f"configs/model/{sweep.model}_config.py",
+        "config": f"configs/experiment/{model}/{graph_type}.py",
+        "model_config": f"configs/model/{model}_config.py",
         "sampler_config": sampler_config(name),
-        "model_config.graph_type": str(sweep.graph_type),
+        "model_config.graph_type": graph_type,
         _CFG_STR: "_",
     }
     if data_root is not None:
         arguments[_DATA_ROOT] = data_root
     for flag, value in settings.items():
-        if flag != SAMPLER and not _is_left_out(flag):
+        if flag != SAMPLER and flag not in _SET and not _is_left_out(flag):
             arguments[flag] = str(value)
     return {**arguments, **extra}
 
@@ -291,7 +322,7 @@ def check_runnable(
     for number, given in zip(numbers, arguments, strict=True):
         check_data_root(given.get(_DATA_ROOT))
         find_family(
-            given.get("model_config.name", sweep.model),
+            given.get("model_config.name", sweep.set_of(number)[0]),
             given["model_config.graph_type"],
             given[_CFG_STR],
         )
@@ -333,20 +364,23 @@ def find_config(config: str) -> str:
 
 def discs_arguments(sweep: Sweep, number: int, data_root: str, save_root: Path) -> list[str]:
     """Flags of DISCS's main program for a run, counted from 1."""
-    experiment = (
-        f"experiment/configs/{sweep.model}/{sweep.graph_type}"
-        if sweep.graph_type
-        else "common/configs"
-    )
+    model, graph_type = sweep.set_of(number)
+    experiment = f"experiment/configs/{model}/{graph_type}" if graph_type else "common/configs"
     arguments = [
         f"--config=discs/{experiment}.py",
-        f"--model_config=discs/models/configs/{sweep.model}_config.py",
+        f"--model_config=discs/models/configs/{model}_config.py",
         f"--sampler_config=discs/samplers/configs/{sweep.sampler_of(number)}_config.py",
     ]
-    if sweep.graph_type:
+    if graph_type:
         arguments += [
-            f"--model_config.graph_type={sweep.graph_type}",
+            f"--model_config.graph_type={graph_type}",
             f"--model_config.data_root={data_root}",
         ]
-    arguments += [f"--{flag}={value}" for flag, value in sweep.runs[number - 1].items()]
+    settings = sweep.runs[number - 1]
+    own = IN_DISCS in sweep.sampler_of(number)
+    arguments += [
+        f"--{flag}={value}"
+        for flag, value in settings.items()
+        if flag not in _SET and not (own and _is_left_out(flag) and flag.startswith(_FLAGS[2]))
+    ]
     return [*arguments, f"--config.experiment.save_root={save_root}"]

@@ -417,7 +417,8 @@ def varied(sweep: Sweep) -> list[tuple[str, list[Any]]]:
     """Returns the settings in which runs differ: the name of each, and its values for all runs,
     None where it has none.
     """
-    values = [{SAMPLER: sweep.sampler} | settings for settings in sweep.runs]
+    usual = {"model": sweep.model, "graph_type": sweep.graph_type, SAMPLER: sweep.sampler}
+    values = [usual | settings for settings in sweep.runs]
     flags = dict.fromkeys(flag for settings in values for flag in settings)
     columns = {flag: [settings.get(flag) for settings in values] for flag in flags}
     columns = {

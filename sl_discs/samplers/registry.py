@@ -17,11 +17,14 @@ from sl_discs.support.errors import InputError
 from sl_discs.support.own_code import imported
 
 PREFIX = "sl_"
+# Before the names of this project's samplers in DISCS, which has samplers of its own.
+IN_DISCS = "sldiscs_"
 
 # Names for a sampler: those with a meaning of their own are never looked up among the registered
 # ones.
-_NAME = re.compile(r"[A-Za-z]\w*")
+_NAME = re.compile(rf"(?!{PREFIX}|{IN_DISCS})[A-Za-z]\w*")
 _PAPER_NAMES = {"GWG": "gwg", "PAS": "path_auxiliary", "DMALA": "dmala"}
+_PAPER_NAMES |= {f"SL-{paper}": PREFIX + name for paper, name in _PAPER_NAMES.items()}
 _NOT_FREE = {"auto", *_PAPER_NAMES}
 
 _FACTORIES: dict[str, Callable[..., Sampler]] = {}
@@ -37,7 +40,8 @@ def register_sampler(name: str, factory: Callable[..., Sampler], **defaults: obj
         False
 
     Args:
-      name: a new name of letters, digits and `_` that does not start with `sl_`.
+      name: a new name of letters, digits and `_` that does not start with `sl_` or
+        `sldiscs_`.
       factory: returns a sampler from keyword arguments; every argument with a default becomes a
         config field. A `Sampler` must be hashable (a frozen dataclass); any other object needs
         DISCS's `make_init_state(rng)` and `step(model, rng, x, model_param, state, x_mask)`, and is
@@ -48,14 +52,10 @@ def register_sampler(name: str, factory: Callable[..., Sampler], **defaults: obj
       InputError: a name that is taken or begins with `sl_`, or a factory that cannot be called with
         `defaults`.
     """
-    if is_localized(text("name", name)):
-        raise InputError(
-            f"sampler name {name!r} is that of a localized variant; register only the base sampler"
-        )
-    if name in _NOT_FREE or name in _FACTORIES or not _NAME.fullmatch(name):
+    if not _NAME.fullmatch(text("name", name)) or name in _NOT_FREE or name in _FACTORIES:
         raise InputError(
             f"sampler name {name!r} is taken, or is not one; expected letters, digits and _, as in "
-            "own_gwg"
+            f"own_gwg, without {PREFIX} or {IN_DISCS} in front"
         )
     _check_factory(name, factory, defaults)
     _FACTORIES[name] = factory
@@ -87,11 +87,9 @@ def code_of(name: str) -> dict[str, str]:
     """Returns the user's code on which a sampler's results depend, with its digests; none if it is
     built in.
     """
-    return (
-        {}
-        if name in BUILT_IN
-        else {f"import {code}": sha256 for code, sha256 in imported().items()}
-    )
+    if name in BUILT_IN:
+        return {}
+    return {f"import {code}": digest for code, digest in imported().items()}
 
 
 def localized_name(base: str) -> str:
@@ -99,14 +97,17 @@ def localized_name(base: str) -> str:
     return PREFIX + base
 
 
+def name_of_paper(name: str) -> str:
+    """Returns `sl_path_auxiliary` for the paper's `SL-PAS`, and other names as they are."""
+    return _PAPER_NAMES.get(name, name)
+
+
 def own_name(name: str) -> str:
-    """Returns the name of a sampler here, which may be given by the paper's: `sl_path_auxiliary` of
-    `SL-PAS`.
+    """Returns the name of a sampler in this project's programs.
+
+    It may be given by the paper's, `SL-PAS`, or as in DISCS's programs: `sl_sldiscs_gwg`.
     """
-    base = _PAPER_NAMES.get(name.removeprefix("SL-"))
-    if base is None:
-        return name
-    return localized_name(base) if name.startswith("SL-") else base
+    return re.sub(f"^({PREFIX}|){IN_DISCS}", r"\1", _PAPER_NAMES.get(name, name))
 
 
 def is_localized(name: str) -> bool:
@@ -129,10 +130,8 @@ def base_name(name: str, *, variants: bool = True) -> str:
     if base not in _FACTORIES:
         code = f"; not registered by --import={','.join(imported())}" if imported() else ""
         known = ", ".join(known_samplers() if variants else _FACTORIES)
-        papers = ", ".join([*_PAPER_NAMES, *(f"SL-{paper}" for paper in _PAPER_NAMES if variants)])
-        raise InputError(
-            f"unknown sampler {name!r}{code}; known: {known}, and the paper's {papers}"
-        )
+        papers = ", ".join(paper for paper in _PAPER_NAMES if variants or "-" not in paper)
+        raise InputError(f"unknown sampler {name!r}{code}; known: {known}, and {papers}")
     return base
 
 

@@ -4,13 +4,15 @@ checkout.
 
 import json
 import pickle
+from pathlib import Path
 
 import networkx as nx
 import numpy as np
 import pytest
 from test_upstream_runs import command
 
-from sl_discs.experiment.sweep_file import read_sweep
+from sl_discs.discs_plugin.modules import sampler_config, sampler_names
+from sl_discs.experiment.sweep_file import discs_arguments, read_sweep
 from sl_discs.instances.dataset import PROBLEMS, find_family
 from sl_discs.instances.graph import Graph
 from sl_discs.samplers.registry import known_samplers
@@ -54,6 +56,23 @@ def write_graphs(root, model, graph_type, cfg_str):
     for k in range(COUNT if files.per_file == 1 else 1):
         path = root / files.folder / files.pattern.replace("*", f"{k}.pkl")
         files.write(path, [graphs[k]] if files.per_file == 1 else graphs)
+
+
+def test_every_sampler_of_the_plugin_takes_the_fields_of_the_sweeps_of_discs(discs):
+    """No run of DISCS's files names a field that a sampler chosen in its place lacks."""
+    count = 0
+    for path in sorted((discs / "run_configs" / "co").glob("*/*.py")):
+        bases = {run.get("sampler_config.name") for run in read_sweep(path).runs}
+        names = [name for name in sampler_names() if name.split("_", 1)[1] in bases]
+        names += [f"sl_{name}" for name in names if name.startswith("sldiscs_")]
+        sweep = read_sweep(path, names)
+        for number in range(1, len(sweep.runs) + 1):
+            known = sampler_config(sweep.sampler_of(number)).to_dict()
+            for argument in discs_arguments(sweep, number, "sco", Path("out")):
+                flag = argument.partition("=")[0]
+                assert not flag.startswith("--sampler_config.") or flag[17:] in known, argument
+                count += 1
+    assert count > 1000
 
 
 def test_these_are_all_of_them(discs):
