@@ -1,0 +1,252 @@
+"""No answer passes its bound, no proof is wrong, and no reduction loses the optimum, of any kind of
+problem with any numbers; against optima by elimination in fractions, and by HiGHS.
+"""
+
+import itertools
+import math
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import strategies as st
+from stated import FORMS, SETS, by_highs, check_result, law, problems, stated_of
+
+import sl_discs
+from sl_discs.problems.problem import exact_values, normal_form, units
+from sl_discs.solving.board import Board
+from sl_discs.solving.presolved import ROUNDED, unreduced
+from sl_discs.solving.proofs import Proofs, Prover
+from sl_discs.solving.provers import cliques, integer, tables
+from sl_discs.solving.reductions import presolve
+from sl_discs.solving.workers import workers_of
+
+SEEDS = st.integers(0, 2**32 - 1)
+# Nominal seconds of a prover, and the most variables of which all states are compared.
+WORK_S, MOST_STATES = 0.15, 2**12
+# Those that end with the best value, and those that only bound.
+COMPLETE = tables.Enumeration, tables.TableElimination, cliques.Cliques, integer.IntegerProgram
+
+
+def in_normal_form(given):
+    """The problem as drivers solve it, with its numbers and its optimum; that of the given one is
+    the same.
+    """
+    problem = normal_form(given.problem())
+    stated = stated_of(problem)
+    optimum = stated.optimum()
+    assert units(problem).exactly(optimum) == given.optimum()
+    return problem, stated, optimum
+
+
+def some_states(problem, rng, count=20):
+    """States of zeros and ones, repaired."""
+    states = rng.random((count, problem.num_variables)) < rng.random((count, 1))
+    return problem.evaluate(states.astype(np.int8)).states
+
+
+def slack_of(problem):
+    """How far the rounding of reductions moves values at most."""
+    return 0 if problem.integer_values else Fraction(ROUNDED) * Fraction(problem.magnitude())
+
+
+def check_prover(prover, stated, optimum, told, slices):
+    """Bounds after any amount of work hold, and states found are answers."""
+    problem = prover.presolved.original
+    done = 0.0
+    more = True
+    while more and done < WORK_S:
+        work = next(slices)
+        more = prover.advance(work, told)
+        done += work
+        if prover.bound is not None and math.isfinite(prover.bound):
+            assert stated.sign * Fraction(prover.bound) >= stated.sign * optimum
+        assert prover.bound is None or not math.isnan(prover.bound)
+    prover.close()
+    values = []
+    if len(prover.states):
+        values = [stated.value(state) for state in problem.evaluate(prover.states).states]
+    if more or not isinstance(prover, COMPLETE) or prover.bound is None:
+        return
+    # Weights that are not whole are rounded in a search, and in what reductions leave.
+    slack = 4 * slack_of(problem)
+    assert abs(Fraction(prover.bound) - optimum) <= slack
+    # What a search was told it need not find, nor what has no weight.
+    reached = [stated.sign * Fraction(told)] if math.isfinite(told) else []
+    reached += [stated.sign * value for value in values]
+    assert not reached or max(reached) >= stated.sign * optimum - slack
+
+
+def check_provers(given, seed, factories=None):
+    """Each prover alone, of the whole problem and of what reductions leave."""
+    problem, stated, optimum = in_normal_form(given)
+    rng = np.random.default_rng(seed)
+    known = [*problem.evaluate(some_states(problem, rng, 1)).values, float(optimum)]
+    told = [-stated.sign * np.inf, *known][rng.integers(3)]
+    tried = 0
+    with pytest.MonkeyPatch.context() as patch:
+        # Levels of the search of cliques, further variables, and states that are too many.
+        patch.setattr(cliques, "_WORTH", 4)
+        patch.setattr(tables, "_LOW", int(rng.choice([3, 14])))
+        patch.setattr(tables, "_MOST_LISTED", int(rng.choice([3, 4096])))
+        for view in unreduced(problem), presolve(problem):
+            if view.problem is None:
+                continue
+            for make in factories or workers_of(problem).provers:
+                prover = make(view)
+                if not isinstance(prover, Prover) or (
+                    isinstance(prover, integer.IntegerProgram) and factories is None
+                ):
+                    continue
+                if isinstance(prover, tables.Enumeration) and prover.terms.num_sites > 14:
+                    continue
+                length = float(rng.choice([1e-4, 1e-2, WORK_S]))
+                check_prover(prover, stated, optimum, told, itertools.repeat(length))
+                tried += 1
+    assert tried
+
+
+@law(90, problems(), SEEDS)
+def test_each_prover_alone(given, seed):
+    check_provers(given, seed)
+
+
+@law(2, problems(SETS, ("band", "trees"), ("whole", "real")), SEEDS)
+def test_integer_programs(given, seed):
+    check_provers(given, seed, [integer.integer_prover])
+
+
+@law(120, problems(), SEEDS)
+def test_reductions_keep_the_optimum(given, seed):
+    """Whole, or ended early; what is left has the values of the answers that it lifts to, and its
+    bounds hold for the whole.
+    """
+    problem, stated, optimum = in_normal_form(given)
+    rng = np.random.default_rng(seed)
+    reduced = presolve(problem, float(rng.choice([1e-5, 1e-3, math.inf])))
+    slack = slack_of(problem)
+    assert sum(reduced.removed.values()) == problem.num_variables - len(reduced.kept)
+    left = reduced.problem
+    states = np.zeros((1, 0), np.int8)
+    values = [Fraction(0)]
+    best = Fraction(0)
+    if left is not None:
+        of_left = stated_of(left)
+        best = of_left.optimum()
+        assert [problem.labels[k] for k in reduced.kept] == list(left.labels)
+        assert (left.kind, left.maximise, left.penalty) == (
+            problem.kind,
+            problem.maximise,
+            problem.penalty,
+        )
+        states = some_states(left, rng)
+        values = [of_left.value(state) for state in states]
+    lifted = [stated.value(state) for state in reduced.lift(states)]
+    assert None not in lifted
+    for value, whole in zip(values, lifted, strict=True):
+        # A spin that is lifted is the best one beside the others.
+        assert abs(value + Fraction(reduced.constant) - whole) <= slack
+    found = [stated.value(state) for state in reduced.found]
+    assert None not in found
+    reached = max(stated.sign * one for one in [best + Fraction(reduced.constant), *found])
+    assert abs(reached - stated.sign * optimum) <= slack
+    bound = reduced.lifted_bound(best)
+    assert stated.sign * Fraction(bound) >= stated.sign * optimum
+    assert abs(Fraction(bound) - optimum) <= 2 * slack
+
+
+HOW = {
+    "auto": {},
+    "chains": {"presolve": False, "steps": 200, "chains": 2},
+    "without proofs": {"proofs": False, "steps": 100, "chains": 2},
+    "reduced": {"sampler": "metropolis", "presolve": True, "steps": 300, "chains": 2},
+    "gwg": {"sampler": "gwg", "steps": 40, "chains": 2},
+}
+
+
+@law(100, problems(), st.sampled_from(tuple(HOW)), st.integers(0, 3))
+def test_answers_bounds_and_proofs(given, how, seed):
+    """`auto` proves what is a whole multiple of a unit."""
+    result = sl_discs.solve(given.problem(), seed=seed, **HOW[how])
+    check_result(given, given.optimum(), result)
+    exact = normal_form(given.problem()).integer_values
+    assert result.optimal or not exact or how != "auto"
+
+
+@law(6, problems(SETS, ("band",), ("whole", "equal")), st.sampled_from([0.1, 0.3, 0.6]), SEEDS)
+def test_sets_of_dense_and_sparse_graphs_against_highs(given, density, seed):
+    rng = np.random.default_rng(seed)
+    pairs = itertools.combinations(range(given.size), 2)
+    coupled = {pair: 1.0 for pair in pairs if rng.random() < density}
+    given = type(given)(given.kind, given.size, given.own, coupled)
+    optimum = by_highs(given)
+    for how in {}, {"presolve": False, "steps": 100, "chains": 2}:
+        result = sl_discs.solve(given.problem(), **how)
+        check_result(given, optimum, result)
+        assert result.optimal or how
+
+
+@law(4, problems((*FORMS, "maxcut"), ("torus",), ("whole", "signs")), st.booleans())
+def test_forms_and_cuts_against_highs(given, reduced):
+    result = sl_discs.solve(given.problem(), steps=100, chains=2, presolve=reduced or None)
+    optimum = by_highs(given)
+    assert optimum == given.optimum()
+    check_result(given, optimum, result)
+
+
+@law(60, problems(), SEEDS)
+def test_more_work_never_hurts(given, seed):
+    """All provers together, in slices: the best answer and the bound only become better, and a
+    proof stays one.
+    """
+    problem, stated, optimum = in_normal_form(given)
+    rng = np.random.default_rng(seed)
+    reduced = presolve(problem, float(rng.choice([1e-4, math.inf])))
+    if reduced.problem is None:
+        reduced = unreduced(problem)
+    proofs = Proofs(reduced, workers_of(problem).provers)
+    bounds, values = [], []
+    for _ in range(6):
+        proofs.advance(float(rng.choice([1e-4, 1e-2])), 10.0)
+        board = proofs.board
+        board.take(problem.evaluate(some_states(problem, rng, 1)), "drawn")
+        [value] = exact_values(problem, board.incumbent.answer.states)
+        assert value == stated.value(board.incumbent.answer.states[0])
+        values.append(stated.sign * value)
+        if board.bound is not None:
+            bounds.append(stated.sign * Fraction(board.bound))
+        assert board.closed == (bool(bounds) and bounds[-1] == values[-1])
+    proofs.close()
+    assert values == sorted(values) and bounds == sorted(bounds, reverse=True)
+    assert all(bound >= stated.sign * optimum for bound in bounds)
+    assert not any("left out" in word for word in proofs.board.refused)
+
+
+@law(80, problems(graphs=("small",)), SEEDS)
+def test_what_a_board_holds(given, seed):
+    """After answers and bounds in any order, some of which are wrong: the best of the answers, the
+    tightest bound of a source that no answer passes, and whether they meet.
+    """
+    problem, stated, optimum = in_normal_form(given)
+    rng = np.random.default_rng(seed)
+    board = Board(problem)
+    states, bounds = [], []
+    unit = max(abs(optimum), Fraction(1, 2**200)) / 8
+    for _ in range(8):
+        if rng.random() < 0.5:
+            states.append(some_states(problem, rng, 2))
+            board.take(problem.evaluate(states[-1]), "drawn")
+        else:
+            bounds.append((optimum + int(rng.integers(-3, 4)) * unit, f"source {rng.integers(3)}"))
+            board.take_bound(*bounds[-1])
+        values = [stated.sign * stated.value(state) for state in np.concatenate(states or [[]])]
+        if values:
+            assert stated.sign * stated.value(board.incumbent.answer.states[0]) == max(values)
+            assert board.value == float(stated.sign * max(values))
+        passed = {by for bound, by in bounds if values and stated.sign * bound < max(values)}
+        standing = [stated.sign * bound for bound, by in bounds if by not in passed]
+        if board.bound is None:
+            assert board.closed is False
+            continue
+        assert board.bound_by not in passed
+        assert stated.sign * board.bound in standing
+        assert board.closed == (bool(values) and stated.sign * board.bound == max(values))
