@@ -219,9 +219,8 @@ class _Kernel:
         if self._sampler is not self._base:
             key = keys.StepKeys(keys.fold(key, 0), keys.fold(key, 1))
         flat, unravel = ravel_pytree(state.position)
-        field = state.logdensity
-        if state.logdensity_grad is not None:
-            field = ValueAndGrad(field, ravel_pytree(state.logdensity_grad)[0])
+        grad = state.logdensity_grad
+        field = ValueAndGrad(state.logdensity, None if grad is None else ravel_pytree(grad)[0])
         x = flat.astype(jnp.int8)
         target = self._model(state.position).target((), jnp.ones(x.shape, bool))
         chain, info = self._sampler.kernel(key, target, Chain(x, field, state.sampler))
@@ -231,13 +230,9 @@ class _Kernel:
         )
 
     def _state(self, position: Position, field: Field, sampler: SamplerState) -> DiscreteState:
-        value, grad = (
-            (field.value, _as_float32(position)(field.grad))
-            if self._differentiates
-            else (field, None)
-        )
-        kind = DiscreteState if self._sampler is self._base else LocalizedDiscreteState
-        return kind(position, value, grad, sampler)
+        grad = None if field.grad is None else _as_float32(position)(field.grad)
+        state = DiscreteState if self._sampler is self._base else LocalizedDiscreteState
+        return state(position, field.value, grad, sampler)
 
     def _model(self, position: Position) -> Model:
         flat, unravel = ravel_pytree(position)

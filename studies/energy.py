@@ -227,7 +227,7 @@ def train(
     """
     import optax
 
-    method, root = method_of(energy, localized), keys.from_seed(seed)
+    method, root = method_of(energy, localized), keys.from_rng(jax.random.key(seed))
     mean = jnp.clip(jnp.asarray(data.mean(axis=0)), 0.01, 0.99)
     params = energy.init(jax.random.key(seed), mean)
     optimizer = optax.adam(optax.linear_schedule(energy.rate, 0.0, updates))

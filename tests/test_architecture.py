@@ -26,7 +26,7 @@ PACKAGE = Path(__file__).parents[1] / "sl_discs"
 ROOMS = {
     "support": (7_000, 7_391),
     "instances": (21_500, 21_507),
-    "models": (13_300, 14_254),
+    "models": (13_300, 13_587),
     "problems": (13_900, 14_017),
     "samplers": (6_900, 7_041),
     "localization": (3_300, 3_300),

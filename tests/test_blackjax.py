@@ -47,7 +47,7 @@ def test_steps_are_those_of_our_kernel(name):
     state, step = algorithm.init(start), jax.jit(algorithm.step)
     x, target = start.reshape(-1).astype(jnp.int8), model.target((), jnp.ones(4, bool))
     chain, kernel = (
-        Chain(x, target.init(x), sampler.init_state(keys.from_seed(0), x.shape)),
+        Chain(x, target.init(x), sampler.init_state(keys.from_rng(jax.random.key(0)), x.shape)),
         jax.jit(sampler.kernel),
     )
     moved = 0
@@ -87,7 +87,9 @@ def test_the_localized_chain_is_algorithm_1():
     state, step = algorithm.init(jnp.zeros(SHAPE, bool), rng_keys[0]), jax.jit(algorithm.step)
     x, target = jnp.zeros(4, jnp.int8), model.target((), jnp.ones(4, bool))
     chain, kernel = (
-        Chain(x, target.init(x), method.sampler.init_state(keys.from_seed(0), x.shape)),
+        Chain(
+            x, target.init(x), method.sampler.init_state(keys.from_rng(jax.random.key(0)), x.shape)
+        ),
         jax.jit(method.sampler.kernel),
     )
     y = levels.first_noise * keys.normals(keys.from_rng(rng_keys[0]), (4,))

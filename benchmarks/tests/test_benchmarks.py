@@ -155,7 +155,7 @@ def test_spins_have_the_law_of_the_terms_and_blocks_no_neighbours():
     spins = as_spins(terms, 3.0)
     s, (u, v) = 2.0 * STATES - 1, spins.edges.T
     logs = s @ spins.fields + (s[:, u] * s[:, v]) @ spins.couplings
-    differences = terms.evaluator()(STATES) / 3.0 - logs
+    differences = terms.values(STATES) / 3.0 - logs
     np.testing.assert_allclose(differences, differences[0], atol=1e-9)
     colour = np.empty(6, int)
     for number, block in enumerate(spins.blocks):
@@ -167,8 +167,8 @@ def test_spins_have_the_law_of_the_terms_and_blocks_no_neighbours():
 def test_contenders_draw_from_the_target_and_count_their_updates(name):
     pytest.importorskip({"thrml": "thrml", "dwave-samplers": "dwave.samplers"}.get(name, "numpy"))
     terms = small_problem().terms()
-    weights = np.exp(terms.evaluator()(STATES) / 3.0)
-    truth = terms.evaluator()(STATES) @ weights / weights.sum()
+    weights = np.exp(terms.values(STATES) / 3.0)
+    truth = terms.values(STATES) @ weights / weights.sum()
     chains, draws = 2_000 if name == "dwave-samplers" else 8, 200
     drawn = contender(name, terms, Target(small_problem, 3.0, warm_up=20, sweeps=3), chains, draws)(
         5

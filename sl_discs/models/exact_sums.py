@@ -19,9 +19,7 @@ from sl_discs.support.errors import InputError
 
 # The law exp(f/temperature) of all states.
 
-# The most states, and those that are evaluated at once.
 MOST_STATES = 2**20
-_BLOCK = 2**14
 
 
 class EnumeratedLaw(NamedTuple):
@@ -51,7 +49,7 @@ class EnumeratedLaw(NamedTuple):
         """
         half = self.num_sites // 2
         first, last = (
-            (_all_states(size)[:, :, None] == np.arange(2)).reshape(2**size, -1).astype(np.float64)
+            (all_states(size)[:, :, None] == np.arange(2)).reshape(2**size, -1).astype(np.float64)
             for size in (half, self.num_sites - half)
         )
         table = self.probabilities.reshape(len(last), len(first))
@@ -107,13 +105,7 @@ def _above_constant(terms: Terms) -> Float64[np.ndarray, "S"]:
     """
     if terms.quadratic is not None:
         return _quadratic_values(terms.quadratic)
-    values = terms.evaluator()
-    number = 2**terms.num_sites
-    blocks = np.array_split(np.arange(number), -(-number // _BLOCK))
-    return (
-        np.concatenate([values(_numbered(block, terms.num_sites)) for block in blocks])
-        - terms.constant
-    )
+    return terms.values(all_states(terms.num_sites)) - terms.constant
 
 
 def _quadratic_values(terms: Coefficients) -> Float64[np.ndarray, "S"]:
@@ -128,7 +120,7 @@ def _quadratic_values(terms: Coefficients) -> Float64[np.ndarray, "S"]:
     couplings = np.zeros((size, size))
     couplings[listed.edges[:, 0], listed.edges[:, 1]] = listed.scale * listed.weights
     half = size // 2
-    low, high = (_all_states(part).astype(np.float64) for part in (half, size - half))
+    low, high = (all_states(part).astype(np.float64) for part in (half, size - half))
     table = (high @ couplings[:half, half:].T) @ low.T
     table += _values(low, terms.linear[:half], couplings[:half, :half])
     table += _values(high, terms.linear[half:], couplings[half:, half:])[:, None]
@@ -139,13 +131,13 @@ def _values(states: np.ndarray, linear: np.ndarray, upper: np.ndarray) -> np.nda
     return states @ linear + np.einsum("si,si->s", states @ upper, states)
 
 
-def _all_states(size: int) -> Int8[np.ndarray, "S N"]:
-    return _numbered(np.arange(2**size), size)
+def all_states(size: int) -> Int8[np.ndarray, "S N"]:
+    """Returns all states of `size` variables, of which the first varies fastest."""
+    return _numbered(np.arange(2**size, dtype=np.int32), size)
 
 
 def _numbered(numbers: Int[np.ndarray, "B"], size: int) -> Int8[np.ndarray, "B N"]:
-    """Returns the states of these numbers."""
-    return (numbers[:, None] >> np.arange(size) & 1).astype(np.int8)
+    return (numbers[:, None] >> np.arange(size, dtype=np.int32) & 1).astype(np.int8)
 
 
 # Orders in which the variables of a sparse problem are eliminated one by one, for exact

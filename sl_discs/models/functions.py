@@ -16,7 +16,6 @@ import numpy as np
 from jaxtyping import Array, Float, Float64, Int8
 
 from sl_discs.models.model import Model, Params
-from sl_discs.models.terms import Values
 from sl_discs.support.errors import InputError
 
 
@@ -53,33 +52,30 @@ def check_differentiable(
 
 
 class ValueAndGrad(NamedTuple):
-    """f(x) and its gradient at x, the field of a general model."""
+    """f(x) and its gradient at x, if that is known: the field of a general model."""
 
     value: Float[Array, ""]
-    grad: Float[Array, "N *q"]
+    grad: Float[Array, "N *q"] | None
 
 
-def _difference(after: Float[Array, ""], before: Float[Array, ""]) -> Float[Array, ""]:
-    """Returns the change of f as kernels take it: subtracted in the type that the function
-    returns.
-    """
-    return (after - before).astype(jnp.float32)
-
-
-class GradientModel(Model):
-    """A model whose field is its value and gradient, recomputed at each state by `init` of a
-    subclass.
-
-    The gains (`Sites.gains`) are exact when f is multilinear (at most linear in each site).
-    Otherwise they are a first-order estimate, which samplers use only for proposals: acceptance
-    uses the difference of true values.
-    """
+class FunctionModel(Model):
+    """A model whose field is a `ValueAndGrad`, recomputed at each state by `init` of a subclass."""
 
     def value(self, params, x, field):
         return field.value.astype(jnp.float32)
 
     def change(self, params, x, before, y, after):
-        return _difference(after.value, before.value)
+        """Returns f(y) - f(x), subtracted in the type that the function returns."""
+        return (after.value - before.value).astype(jnp.float32)
+
+
+class GradientModel(FunctionModel):
+    """A model whose field has a gradient.
+
+    The gains (`Sites.gains`) are exact when f is multilinear (at most linear in each site).
+    Otherwise they are a first-order estimate, which samplers use only for proposals: acceptance
+    uses the difference of true values.
+    """
 
     def gains(self, params, x, field):
         """Returns (1 - 2x) times the gradient, for two values."""
@@ -105,9 +101,9 @@ class DifferentiableModel(GradientModel):
 
 
 @dataclasses.dataclass(frozen=True)
-class ValueModel(Model):
-    """f given as a function of (params, x) with x int8 [N]: for samplers that do not ask
-    for gains.
+class ValueModel(FunctionModel):
+    """f given as a function of (params, x) with x int8 [N]: for samplers that do not ask for
+    gains.
     """
 
     log_density: Callable[..., Float[Array, ""]]
@@ -116,13 +112,7 @@ class ValueModel(Model):
     def init(self, params, x):
         """Returns f(x); -inf instead of NaN, so that every sampler rejects it."""
         value = self.log_density(params, x)
-        return jnp.where(jnp.isnan(value), -jnp.inf, value)
-
-    def value(self, params, x, field):
-        return field.astype(jnp.float32)
-
-    def change(self, params, x, before, y, after):
-        return _difference(after, before)
+        return ValueAndGrad(jnp.where(jnp.isnan(value), -jnp.inf, value), None)
 
     def gains(self, params, x, field):
         raise NotImplementedError("a ValueModel has no gains; use DifferentiableModel")
@@ -196,9 +186,8 @@ class Density(NamedTuple):
         """Returns the distance of neighbouring numbers of the function's type near its largest
         value.
         """
-        dtype = jax.eval_shape(
-            self._function, self.params, jax.ShapeDtypeStruct((self.num_sites,), jnp.int8)
-        ).dtype
+        x = jax.ShapeDtypeStruct((self.num_sites,), jnp.int8)
+        dtype = jax.eval_shape(self._function, (self.params, 0.0), x).dtype
         return float(np.abs(values[np.isfinite(values)]).max(initial=0.0) * jnp.finfo(dtype).eps)
 
     def supported(self, states: Int8[np.ndarray, "*B N"]) -> Int8[np.ndarray, "*B N"]:
@@ -219,9 +208,6 @@ class Density(NamedTuple):
         error = math.sqrt((1 + _TRIED - inside) / _TRIED / inside)
         return self.num_sites * math.log(2) + math.log(inside / _TRIED), error
 
-    def evaluator(self) -> Values:
-        return self.values
-
     def values(self, states: Int8[np.ndarray, "B N"]) -> Float64[np.ndarray, "B"]:
         """Returns the function at many states, -inf where it is NaN; InputError if it is +inf
         somewhere.
@@ -234,15 +220,15 @@ class Density(NamedTuple):
         # Whole blocks, so that one program serves any number of states.
         filled = np.pad(states.astype(np.int8), ((0, -len(states) % _BLOCK), (0, 0)))
         found = [
-            _values(self._function, self.params, filled[k : k + _BLOCK])
+            _values(self._function, (self.params, 0.0), filled[k : k + _BLOCK])
             for k in range(0, len(filled), _BLOCK)
         ]
         check_not_traced(found)
         return np.concatenate(found)[: len(states)].astype(np.float64)
 
     @property
-    def _function(self) -> _OfVectors:
-        return _OfVectors(self.function, self.shape)
+    def _function(self) -> _AboveConstant:
+        return _AboveConstant(self.function, self.shape)
 
 
 def density_params(density: Density, num_sites: int, degree: int | None) -> Params:
@@ -264,7 +250,7 @@ def density_model(
     Raises:
       InputError: gains are asked for, and the function cannot be differentiated.
     """
-    function = _AboveConstant(density._function)
+    function = density._function
     if not (sampler := asking()):
         return ValueModel(function, num_sites)
     model = DifferentiableModel(function, num_sites)
@@ -273,31 +259,23 @@ def density_model(
 
 
 @functools.partial(jax.jit, static_argnums=0)
-def _values(function: _OfVectors, params: Params, states: Int8[Array, "B N"]) -> Float[Array, "B"]:
+def _values(
+    function: _AboveConstant, params: Params, states: Int8[Array, "B N"]
+) -> Float[Array, "B"]:
     return jax.vmap(lambda x: function(params, x))(states)
 
 
 @dataclasses.dataclass(frozen=True)
-class _OfVectors:
-    """The function on padded vectors."""
+class _AboveConstant:
+    """The function on padded vectors, minus a constant, the second of its parameters."""
 
     function: Callable[..., Float[Array, ""]]
     shape: tuple[int, ...]
-
-    def __call__(self, params: Params, x: Float[Array, "N"] | Int8[Array, "N"]) -> Float[Array, ""]:
-        size = math.prod(self.shape)
-        return scalar("fn", self.function(params, x[:size].reshape(self.shape).astype(jnp.float32)))
-
-
-@dataclasses.dataclass(frozen=True)
-class _AboveConstant:
-    """The function minus a constant, the second of its parameters."""
-
-    function: _OfVectors
 
     def __call__(
         self, params: tuple[Params, Float[Array, ""]], x: Float[Array, "N"] | Int8[Array, "N"]
     ) -> Float[Array, ""]:
         own, constant = params
-        value = self.function(own, x)
+        x = x[: math.prod(self.shape)].reshape(self.shape).astype(jnp.float32)
+        value = scalar("fn", self.function(own, x))
         return value - jnp.asarray(constant, value.dtype)

@@ -26,7 +26,10 @@ from sl_discs.models.batching import AnyArray
 
 Key = UInt32[AnyArray, "*batch 2"]
 
-_ROTATIONS = ((13, 15, 26, 6), (17, 29, 16, 24))
+# Typed constants, as numba compiles a function anew for each literal argument.
+_PARITY = np.uint32(0x1BD11BDA)
+_EVEN = tuple(map(np.uint32, (13, 15, 26, 6)))
+_ODD = tuple(map(np.uint32, (17, 29, 16, 24)))
 _DRAW, _FOLD = 0, 1
 
 
@@ -45,53 +48,18 @@ class StepKeys(NamedTuple):
     observation: Key
 
 
-def threefry(key: Any, first: Any, second: Any) -> tuple[Any, Any]:
-    """Returns two words for the counter (first, second) under one key: arrays of JAX or NumPy that
-    broadcast.
-    """
-    on_host = not any(isinstance(one, jax.Array) for one in (*key, first, second))
-    return _rounds(key, first, second) if on_host else _traced_rounds(tuple(key), first, second)
-
-
-def _rounds(key, first, second):
-    schedule = (key[0], key[1], key[0] ^ key[1] ^ np.uint32(0x1BD11BDA))
-    left = first + schedule[0]
-    right = second + schedule[1]
-    for block in range(5):
-        for rotation in _ROTATIONS[block % 2]:
-            left = left + right
-            right = (right << np.uint32(rotation)) | (right >> np.uint32(32 - rotation))
-            right = right ^ left
-        left = left + schedule[(block + 1) % 3]
-        right = right + schedule[(block + 2) % 3] + np.uint32(block + 1)
-    return left, right
-
-
-# Traced once for each shape, and not at every call in a kernel, which takes twice as long; XLA
-# inlines the calls.
-_traced_rounds = jax.jit(_rounds)
-
-
-def make_words(jit: Callable[[Callable], Callable]) -> tuple[Callable, Callable]:
-    """Returns `threefry` for one counter and `word_to_uniform` for one word, compiled by numba for
-    a core or a card.
+def make_threefry(jit: Callable[[Callable], Callable], word: Callable = np.uint32) -> Callable:
+    """Returns the block function: of a key's two words and a counter's, it returns two words.
 
     Args:
-      jit: the decorator; the first function takes the key's two words and the counter's, and
-        returns two words.
+      jit: the decorator of its parts, such as numba's for a core or a card.
+      word: makes 32 bits of a sum, which numba widens to 64; of arrays, sums stay as they are.
     """
-    word = np.uint32
-    number = np.float32
-    # As typed constants: numba compiles a function anew for each literal argument.
-    even, odd = (tuple(map(word, rotations)) for rotations in _ROTATIONS)
-    parity = word(0x1BD11BDA)
-    unit = number(2.0**-32)
-    largest = number(1 - 2.0**-24)
 
     @jit
     def rotate(left, right, by):
         left = word(left + right)
-        right = word((right << by) | (right >> word(32 - by)))
+        right = word((right << by) | (right >> np.uint32(32 - by)))
         return left, word(right ^ left)
 
     @jit
@@ -102,25 +70,35 @@ def make_words(jit: Callable[[Callable], Callable]) -> tuple[Callable, Callable]
         return rotate(left, right, rotations[3])
 
     @jit
-    def threefry(key0, key1, first, second):
-        key2 = word(key0 ^ key1 ^ parity)
-        left, right = turns(word(first + key0), word(second + key1), even)
-        left, right = turns(word(left + key1), word(right + key2 + word(1)), odd)
-        left, right = turns(word(left + key2), word(right + key0 + word(2)), even)
-        left, right = turns(word(left + key0), word(right + key1 + word(3)), odd)
-        left, right = turns(word(left + key1), word(right + key2 + word(4)), even)
-        return word(left + key2), word(right + key0 + word(5))
+    def block(key0, key1, first, second):
+        key2 = word(key0 ^ key1 ^ _PARITY)
+        left, right = turns(word(first + key0), word(second + key1), _EVEN)
+        left, right = turns(word(left + key1), word(right + key2 + np.uint32(1)), _ODD)
+        left, right = turns(word(left + key2), word(right + key0 + np.uint32(2)), _EVEN)
+        left, right = turns(word(left + key0), word(right + key1 + np.uint32(3)), _ODD)
+        left, right = turns(word(left + key1), word(right + key2 + np.uint32(4)), _EVEN)
+        return word(left + key2), word(right + key0 + np.uint32(5))
+
+    return block
+
+
+# Of arrays of NumPy, which broadcast.
+_on_host = make_threefry(lambda function: function, lambda array: array)
+# Of arrays of JAX. Traced once for each shape, and not at every call in a kernel, which takes twice
+# as long; XLA inlines the calls.
+threefry = jax.jit(_on_host)
+
+
+def make_uniform(jit: Callable[[Callable], Callable]) -> Callable:
+    """Returns `word_to_uniform` of one word, compiled by a decorator of numba's."""
+    unit = np.float32(2.0**-32)
+    largest = np.float32(1 - 2.0**-24)
 
     @jit
-    def uniform(one):
-        return min(number(number(one) * unit), largest)
+    def uniform(word):
+        return min(np.float32(np.float32(word) * unit), largest)
 
-    return threefry, uniform
-
-
-def from_seed(seed: int) -> Key:
-    """Returns the key of a seed of up to 64 bits."""
-    return jnp.array([seed >> 32 & 0xFFFFFFFF, seed & 0xFFFFFFFF], jnp.uint32)
+    return uniform
 
 
 def from_rng(rng: Array) -> Key:
@@ -131,7 +109,7 @@ def from_rng(rng: Array) -> Key:
 
 def fold(key: Key, data: int | Int[Array, ""]) -> Key:
     """Returns the key folded from another key and a number."""
-    words = threefry(key, jnp.asarray(data).astype(jnp.uint32), jnp.uint32(_FOLD))
+    words = threefry(*key, jnp.asarray(data).astype(jnp.uint32), jnp.uint32(_FOLD))
     # Without the barrier XLA fuses the rounds of a folded key into those of every key and number
     # drawn from it, once for each use, so that the code doubles with each round; from JAX 0.11 on,
     # compiling a step then never ends.
@@ -142,7 +120,7 @@ def draw_words(
     key: Key, counter: UInt32[Array, "*s"]
 ) -> tuple[UInt32[Array, "*s"], UInt32[Array, "*s"]]:
     """Draws two random words for each counter."""
-    return threefry(key, counter, jnp.uint32(_DRAW))
+    return threefry(*key, counter, jnp.uint32(_DRAW))
 
 
 def word_to_uniform(word: UInt32[AnyArray, "*s"]) -> Float[AnyArray, "*s"]:
@@ -189,12 +167,12 @@ def uniforms(key: Key, shape: tuple[int, ...] = ()) -> Float[AnyArray, "..."]:
 
     Those of keys in NumPy's arrays, one or many, are computed by NumPy.
     """
-    xp: Any = np if isinstance(key, np.ndarray) else jnp
+    on_host = isinstance(key, np.ndarray)
+    block: Any = _on_host if on_host else threefry
+    xp: Any = np if on_host else jnp
     size = math.prod(shape)
     counters = xp.arange((size + 1) // 2, dtype=np.uint32)
-    words = xp.concatenate(
-        threefry((key[..., :1], key[..., 1:]), counters, np.uint32(_DRAW)), axis=-1
-    )
+    words = xp.concatenate(block(key[..., :1], key[..., 1:], counters, np.uint32(_DRAW)), axis=-1)
     return word_to_uniform(words[..., :size].reshape(*key.shape[:-1], *shape))
 
 
@@ -223,5 +201,5 @@ def chain_keys(
     # With NumPy: to compile so little takes longer than anything else before the first step.
     words: Any = np.array([[seed >> 32 & 0xFFFFFFFF], [seed & 0xFFFFFFFF]], np.uint32)
     for data in ([stream], np.asarray(instances), np.arange(num_chains)[:, None]):
-        words = threefry(words, np.asarray(data, np.uint32), np.uint32(_FOLD))
+        words = _on_host(*words, np.asarray(data, np.uint32), np.uint32(_FOLD))
     return np.ascontiguousarray(np.stack(words, axis=-1).swapaxes(0, 1))

@@ -11,6 +11,7 @@ from jax import lax
 from jaxtyping import Array, Bool, Float, Float32, Int, Int8, Num
 from scipy import sparse
 
+from sl_discs.instances.graph import neighbours_of
 from sl_discs.models.batching import AnyArray, batch_max, turn_width
 from sl_discs.models.model import Model
 from sl_discs.models.terms import Coefficients
@@ -38,11 +39,6 @@ class Dense(NamedTuple):
     """K as a matrix: [N, N], int8 where exact."""
 
     rows: Num[AnyArray, "N N"]
-
-    @property
-    def matrix(self) -> Num[AnyArray, "*G N N"]:
-        """K, also of a stack of instances."""
-        return self.rows
 
     def entries(self, num_sites: int) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
         """Returns instance, site, neighbour and weight of each non-zero coupling of a stack, in
@@ -109,16 +105,11 @@ class Sparse(NamedTuple):
     neighbours: Int[AnyArray, "N D"]
     weights: Num[AnyArray, "N D"]
 
-    @property
-    def matrix(self) -> None:
-        """None: only lists are stored."""
-        return None
-
     def entries(self, num_sites: int) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
         """Returns the instance, both sites and the value of each coupling that is not zero."""
         neighbours = np.asarray(self.neighbours)
         weights = np.asarray(self.weights)
-        instance, site, place = np.nonzero((neighbours < num_sites) & (weights != 0))
+        instance, site, place = np.nonzero(weights)
         return instance, site, neighbours[instance, site, place], weights[instance, site, place]
 
     def matvec(self, x: Num[Array, "N"]) -> Float[Array, "N"]:
@@ -171,44 +162,36 @@ def field_dtype(coupling: Coupling) -> str:
     return "int16" if largest <= _MOST_IN_INT16 else "float32"
 
 
-def dense_coupling(
-    edges: np.ndarray,
-    weights: np.ndarray,
-    num_sites: int,
-    background: float = 0.0,
-    padded: int | None = None,
-) -> Dense:
-    """Returns the symmetric matrix of weighted edges, with the background between all other sites,
-    on the host.
-
-    It is padded with zeros to `padded` sites, if that is given.
+def dense_coupling(terms: Coefficients, num_sites: int) -> Dense:
+    """Returns the symmetric matrix of the couplings, padded with zeros to `num_sites`, on the
+    host.
     """
-    padded = padded or num_sites
-    rows: np.ndarray = np.zeros((padded, padded), weight_dtype(np.append(weights, background)))
-    if background:
-        rows[:num_sites, :num_sites] = background
+    dtype = weight_dtype(np.append(terms.weights, terms.background))
+    rows: np.ndarray = np.zeros((num_sites, num_sites), dtype)
+    if terms.background:
+        rows[: terms.num_sites, : terms.num_sites] = terms.background
         np.fill_diagonal(rows, 0)
-    rows[edges[:, 0], edges[:, 1]] = weights
-    rows[edges[:, 1], edges[:, 0]] = weights
+    first, second = terms.edges.T
+    rows[first, second] = terms.weights
+    rows[second, first] = terms.weights
     return Dense(rows)
 
 
-def sparse_coupling(edges: np.ndarray, weights: np.ndarray, num_sites: int, degree: int) -> Sparse:
-    """Returns the neighbour lists of weighted edges, padded to `degree`, on the host."""
-    source = np.concatenate([edges[:, 0], edges[:, 1]])
-    target = np.concatenate([edges[:, 1], edges[:, 0]])
-    both = np.concatenate([weights, weights])
-    order = np.lexsort((target, source))
-    source = source[order]
-    target = target[order]
-    both = both[order]
-    counts = np.bincount(source, minlength=num_sites)
-    place = np.arange(len(source)) - np.repeat(np.cumsum(counts) - counts, counts)
-    neighbours = np.full((num_sites, max(degree, 1)), num_sites, np.int32)
-    values: np.ndarray = np.zeros((num_sites, max(degree, 1)), weight_dtype(weights))
-    neighbours[source, place] = target
-    values[source, place] = both
-    return Sparse(neighbours, values)
+def sparse_coupling(terms: Coefficients, num_sites: int, degree: int) -> Sparse:
+    """Returns the lists of the sites that each site is coupled to, padded to `degree`, on the
+    host.
+    """
+    listed = terms.listed()
+    near = neighbours_of(num_sites, listed.edges)
+    counts = np.diff(near.starts)
+    site = np.repeat(np.arange(num_sites), counts)
+    place = np.arange(len(site)) - np.repeat(near.starts[:-1], counts)
+    shape = (num_sites, max(degree, 1))
+    neighbours = np.full(shape, num_sites, np.int32)
+    weights: np.ndarray = np.zeros(shape, weight_dtype(listed.weights))
+    neighbours[site, place] = near.others
+    weights[site, place] = listed.weights[near.numbers]
+    return Sparse(neighbours, weights)
 
 
 # The arrays of chains.
@@ -341,12 +324,10 @@ def quadratic_params(terms: Coefficients, num_sites: int, degree: int | None) ->
     dense rows.
     """
     linear = np.zeros(num_sites, np.float32)
-    linear[: len(terms.linear)] = terms.linear
-    if degree is None:
-        coupling = dense_coupling(
-            terms.edges, terms.weights, len(terms.linear), terms.background, num_sites
-        )
-    else:
-        terms = terms.listed()
-        coupling = sparse_coupling(terms.edges, terms.weights, num_sites, degree)
+    linear[: terms.num_sites] = terms.linear
+    coupling: Coupling = (
+        dense_coupling(terms, num_sites)
+        if degree is None
+        else sparse_coupling(terms, num_sites, degree)
+    )
     return QuadraticParams(linear, coupling, np.float32(terms.scale))

@@ -10,7 +10,6 @@ from __future__ import annotations
 import dataclasses
 import functools
 import math
-from collections.abc import Callable
 from fractions import Fraction
 from typing import NamedTuple, Protocol, runtime_checkable
 
@@ -19,8 +18,6 @@ from jaxtyping import Float64, Int, Int8, Int32
 from scipy import sparse
 
 from sl_discs.instances.form import QuadraticForm, fraction
-
-Values = Callable[[Int8[np.ndarray, "B N"]], Float64[np.ndarray, "B"]]
 
 # Rounds of a quench, in each of which half of the sites that gain move; the number of sites of all
 # quenched states together, and the most states.
@@ -70,8 +67,8 @@ class Terms(Protocol):
         it is unknown.
         """
 
-    def evaluator(self) -> Values:
-        """Returns a function that computes f of many states in double precision."""
+    def values(self, states: Int8[np.ndarray, "B N"]) -> Float64[np.ndarray, "B"]:
+        """Returns f of many states in double precision."""
 
 
 class Coefficients(NamedTuple):
@@ -126,19 +123,13 @@ class Coefficients(NamedTuple):
         with np.errstate(over="ignore"):
             return float(np.abs(self.linear).sum() + self.bounds().sum()) / 2
 
-    def magnitude(self) -> float:
-        """Returns a bound on the sum of all absolute terms."""
-        return self.reach() + abs(self.constant)
-
     def listed(self) -> Coefficients:
         """Returns the same terms, all of them listed, which takes O(N^2) memory with a
         background.
         """
         if not self.background:
             return self
-        others = np.triu(np.ones((len(self.linear), len(self.linear)), bool), 1)
-        others[self.edges[:, 0], self.edges[:, 1]] = False
-        pairs = np.argwhere(others).astype(np.int32)
+        pairs = missing_pairs(self.num_sites, self.edges)
         kept = self.weights != 0
         edges = np.concatenate([self.edges[kept], pairs])
         weights = np.concatenate([self.weights[kept], np.full(len(pairs), self.background)])
@@ -158,19 +149,15 @@ class Coefficients(NamedTuple):
     def log_states(self, rng: np.random.Generator) -> tuple[float, float]:
         return self.num_sites * math.log(2), 0.0
 
-    def evaluator(self) -> Values:
-        """Returns the function that computes constant + c.x + sum over pairs of J x x."""
+    def values(self, states: Int8[np.ndarray, "B N"]) -> Float64[np.ndarray, "B"]:
+        """Returns constant + c.x + sum over pairs of J x x of each state."""
         upper = self.scale * self._above_background()
-
-        def values(states: Int8[np.ndarray, "B N"]) -> Float64[np.ndarray, "B"]:
-            x = states.astype(np.float64)
-            ones = x.sum(axis=1)
-            # It counts for every pair, so listed pairs only add the difference from it.
-            background = self.scale * self.background * ones * (ones - 1) / 2
-            pairs = np.einsum("bn,bn->b", x, (upper.T @ x.T).T)
-            return self.constant + x @ self.linear + pairs + background
-
-        return values
+        x = states.astype(np.float64)
+        ones = x.sum(axis=1)
+        # It counts for every pair, so listed pairs only add the difference from it.
+        background = self.scale * self.background * ones * (ones - 1) / 2
+        pairs = np.einsum("bn,bn->b", x, (upper.T @ x.T).T)
+        return self.constant + x @ self.linear + pairs + background
 
     def losses(self, rng: np.random.Generator) -> Float64[np.ndarray, "L"]:
         """Returns absolute changes of f by all flips, at states that hardly any flip improves."""
@@ -205,6 +192,13 @@ class Coefficients(NamedTuple):
         return x
 
 
+def missing_pairs(size: int, pairs: Int[np.ndarray, "M 2"]) -> Int32[np.ndarray, "P 2"]:
+    """Returns all other pairs u < v of `size` sites, in ascending order."""
+    missing = np.triu(np.ones((size, size), bool), 1)
+    missing[pairs[:, 0], pairs[:, 1]] = False
+    return np.argwhere(missing).astype(np.int32)
+
+
 class Penalties(NamedTuple):
     """Penalties of terms that are far above everything else that counts, called costs.
 
@@ -227,50 +221,37 @@ def penalties_of(terms: Coefficients) -> Penalties | None:
     chain crosses such penalties. In the lowered terms, whose constant is such that feasible states
     keep their values, a unit still outweighs what any flip gains.
     """
-    couplings = terms.scale * terms.weights
-    own = float(terms.scale * terms.background)
-    sizes = np.abs(np.append(couplings, own))
+    couplings = terms.scale * np.append(terms.weights, terms.background)
+    sizes = np.abs(couplings)
     if not sizes.max() > 0:
         return None
     unit = float(sizes[sizes > _PENALTIES * sizes.max()].min())
-    counts = np.rint(terms.linear / unit), np.rint(couplings / unit), float(np.rint(own / unit))
-    costs = terms.linear - unit * counts[0], couplings - unit * counts[1], own - unit * counts[2]
+    coefficients = np.append(terms.linear, couplings)
+    counts = np.rint(coefficients / unit)
+    costs = coefficients - unit * counts
 
-    def with_unit(
-        of: float, linear: np.ndarray, weights: np.ndarray, background: float
-    ) -> Coefficients:
-        return terms._replace(
-            linear=linear + of * counts[0],
-            weights=(weights + of * counts[1]) / terms.scale,
-            background=(background + of * counts[2]) / terms.scale,
-        )
+    def terms_of(coefficients: Float64[np.ndarray, "K"]) -> Coefficients:
+        linear, weights = np.split(coefficients, [terms.num_sites])
+        weights = weights / terms.scale
+        return terms._replace(linear=linear, weights=weights[:-1], background=float(weights[-1]))
 
-    gain = float(with_unit(0.0, *costs).bounds().max())
+    gain = float(terms_of(costs).bounds().max())
     # What is left may also be due to rounding.
     if not _ROUNDED * terms.bounds().max() < gain < unit / _FAR_ABOVE:
         return None
     # A power of 2, so that nothing is rounded.
     lower = 2.0 ** np.ceil(np.log2(_ABOVE * gain))
-    alone = with_unit(1.0, 0 * costs[0], 0 * costs[1], 0.0)._replace(constant=0.0)
-    lowered = with_unit(lower, *costs)
+    alone = terms_of(counts)._replace(constant=0.0)
+    lowered = terms_of(costs + lower * counts)
     rng = np.random.default_rng(0)
     states = [lowered._quenched(lowered._above_background(), rng) for _ in range(_MOST_STATES)]
-    largest = float(alone.evaluator()(np.stack(states)).max())
+    largest = float(alone.values(np.stack(states)).max())
     lowered = lowered._replace(constant=terms.constant + (unit - lower) * largest)
     return Penalties(unit * largest, gain, lowered)
 
 
-# Of what sums are exact: multiples of 2^-10 below 2^33.
-_FINEST = 2.0**10
+# Of multiples of one number that add up to less than this many of it, sums are exact.
 _LARGEST_SUM = 2.0**33
-
-
-def sums_are_exact(numbers: Float64[np.ndarray, "K"]) -> bool:
-    """Returns whether all sums of some of these numbers, in any order, are exact in double
-    precision.
-    """
-    finest = numbers * _FINEST
-    return np.array_equal(finest, np.rint(finest)) and float(np.abs(numbers).sum()) < _LARGEST_SUM
 
 
 def are_integers(values: Float64[np.ndarray, "..."]) -> bool:
@@ -451,16 +432,16 @@ def merged_pairs(
 
 
 def has_integer_values(form: QuadraticForm) -> bool:
-    """Returns whether every value of a form is surely a whole number, below 2^33.
+    """Returns whether every value of a form is surely a whole number.
 
     That is so where its coefficients as a function of zeros and ones are whole, which two halves
-    may add up to. They are computed without rounding from multiples of 2^-10.
+    may add up to. They are computed without rounding from multiples of one number.
     """
-    if not sums_are_exact(np.concatenate([form.linear, form.couplings, [form.offset]])):
+    if _whole_unit(np.append(form.numbers, form.offset)) is None:
         return False
     terms = form_coefficients(form)
-    found = np.concatenate([terms.linear, terms.weights, [terms.background, terms.constant]])
-    return np.array_equal(found, np.rint(found))
+    coefficients = np.concatenate([terms.linear, terms.weights, [terms.background, terms.constant]])
+    return np.array_equal(coefficients, np.rint(coefficients))
 
 
 # Units: a problem times a power of two is the same problem.

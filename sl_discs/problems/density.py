@@ -11,6 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int8
 
+from sl_discs.models.exact_sums import all_states
 from sl_discs.models.functions import Density, check_not_traced
 from sl_discs.models.model import Params
 from sl_discs.support.checks import integer, real_array, text
@@ -115,7 +116,7 @@ def _starts(density: Density, given: Any) -> tuple[Int8[np.ndarray, "S N"], floa
     size = density.num_sites
     rng = np.random.default_rng(0)
     if size <= _ALL_STATES:
-        states = (np.arange(2**size)[:, None] >> np.arange(size) & 1).astype(np.int8)
+        states = all_states(size)
     else:
         shares = np.geomspace(1 / size, 0.5, _RANDOM_STATES // 2)
         states = rng.random((_RANDOM_STATES, size)) < np.concatenate([shares, 1 - shares])[:, None]

@@ -26,7 +26,13 @@ from sl_discs.instances.graph import (
     one_direction,
     other_numbers,
 )
-from sl_discs.models.terms import Coefficients, SpinForm, are_integers, merged_pairs
+from sl_discs.models.terms import (
+    Coefficients,
+    SpinForm,
+    are_integers,
+    merged_pairs,
+    missing_pairs,
+)
 from sl_discs.problems.forms import entries, is_sparse
 from sl_discs.problems.graph_kind import Edges, GraphKind, TwoImprovement, drop_conflicts
 from sl_discs.problems.kind import PENALTY, Chosen
@@ -266,9 +272,7 @@ def _missing_pairs(graph: Graph) -> Int32[np.ndarray, "P 2"] | None:
     count = size * (size - 1) // 2 - graph.num_edges
     if count >= graph.num_edges and (graph.node_weights is None or count > _MOST_LISTED):
         return None
-    missing = np.triu(np.ones((size, size), bool), 1)
-    missing[graph.edges[:, 0], graph.edges[:, 1]] = False
-    return np.argwhere(missing).astype(np.int32)
+    return missing_pairs(size, graph.edges)
 
 
 def _maxclique_model(graph: Graph, penalty: float) -> Coefficients:

@@ -211,7 +211,8 @@ class Kind(abc.ABC):
 
         Without `offset`, a kind may leave out the constant that all values have in common.
         """
-        return self.terms(source, penalty).magnitude()
+        terms = self.terms(source, penalty)
+        return terms.reach() + abs(terms.constant)
 
     @abc.abstractmethod
     def fixed(

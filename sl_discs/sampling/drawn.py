@@ -171,11 +171,10 @@ def observed(
     terms: Terms, bits: UInt8[np.ndarray, "C D W"]
 ) -> dict[str, Float64[np.ndarray, "C D"]]:
     """Returns the observables of every draw by name, f being the value."""
-    function = terms.evaluator()
     size = terms.num_sites
     values, spins = np.empty((2, *bits.shape[:2]))
     for here, states in pieces(bits, size):
-        values[:, here] = function(states.reshape(-1, size)).reshape(states.shape[:2])
+        values[:, here] = terms.values(states.reshape(-1, size)).reshape(states.shape[:2])
         spins[:, here] = magnetisations(states)
     return {VALUE: values, MAGNETISATION: spins, OVERLAP: overlaps(bits, size)}
 

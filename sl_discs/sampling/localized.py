@@ -156,13 +156,12 @@ def _assess_by_chains(
     fitting = int(np.clip(_RECORD_BYTES // (number * chains.size), _RECORDS, _MOST_RECORDS))
     records = min(fitting, max(_RECORDS, sweeps // 2))
     later = chains.record(request.temperature, records, max(1, sweeps // (2 * records)))
-    values = request.terms.evaluator()
     total = len(states)
 
     def observed(some: np.ndarray) -> np.ndarray:
         """Returns f, the magnetisation and the overlap with one draw."""
         return np.column_stack(
-            [values(some), magnetisations(some), (some == direction).mean(axis=1)]
+            [request.terms.values(some), magnetisations(some), (some == direction).mean(axis=1)]
         )
 
     here = np.concatenate(

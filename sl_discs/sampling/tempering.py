@@ -323,7 +323,7 @@ def _adapted(request: Request, budget: Budget, is_over: Callable[[], bool]) -> t
     states = chains.current().reshape(chains.ladders, chains.rungs, -1)
     cold = chains.ladders // 2
     searched = quenched.steps
-    best = np.argsort(-request.terms.evaluator()(found), kind="stable")[:cold]
+    best = np.argsort(-request.terms.values(found), kind="stable")[:cold]
     states[-cold:] = found[best, None]
     chains.restart(states.reshape(-1, chains.size))
     for number in range(_ROUNDS):

@@ -173,7 +173,11 @@ def test_layers_are_drawn_from_the_law(monkeypatch):
         return jax.lax.scan(step, chain, jnp.arange(20))[0].x
 
     states = np.asarray(
-        drawn(jax.vmap(energy.keys.fold, (None, 0))(energy.keys.from_seed(0), jnp.arange(4_000)))
+        drawn(
+            jax.vmap(energy.keys.fold, (None, 0))(
+                energy.keys.from_rng(jax.random.key(0)), jnp.arange(4_000)
+            )
+        )
     )
     exact = special.softmax(values(energy.joint_log_density, 8)) @ all_states(8)
     assert (
@@ -205,9 +209,7 @@ def test_exact_draws_have_the_errors_of_their_number(name):
     one = 1 / np.sqrt(found.draws)
     terms = truth.problem.terms()
     law = laws_targets.enumerate_law(terms, truth.temperature)
-    deviation = np.sqrt(
-        law.probabilities @ (terms.evaluator()(all_states(size)) - law.mean_value) ** 2
-    )
+    deviation = np.sqrt(law.probabilities @ (terms.values(all_states(size)) - law.mean_value) ** 2)
     assert found.errors["mode"] < 5 * one / 2
     assert found.errors["energy"] < 5 * one * deviation / truth.temperature / size
     assert found.errors["marginals"] < 5 * one / 2

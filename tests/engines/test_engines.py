@@ -30,7 +30,8 @@ from sl_discs.experiment.settings import Settings
 from sl_discs.instances.dataset import load_dataset
 from sl_discs.localization.method import build_method
 from sl_discs.localization.schedule import Localization
-from sl_discs.models.quadratic import QuadraticModel, QuadraticParams, sparse_coupling
+from sl_discs.models.quadratic import QuadraticModel, quadratic_params
+from sl_discs.models.terms import Coefficients
 from sl_discs.samplers.langevin import DMALA
 from sl_discs.samplers.path import GWG, PathAuxiliary
 from sl_discs.samplers.single_site import Gibbs, Metropolis
@@ -204,8 +205,8 @@ def test_the_choice_of_an_engine_is_explained(monkeypatch):
 
 def test_couplings_of_0_are_not_listed():
     """They would be partners of `exchange`, which they are not on the reference."""
-    coupling = sparse_coupling(np.array([(0, 1), (1, 2)]), np.array([1.0, 0.0]), 40, 2)
-    params = QuadraticParams(np.zeros(40, np.float32), coupling, np.float32(1))
+    edges = np.array([(0, 1), (1, 2)])
+    params = quadratic_params(Coefficients(np.zeros(40), edges, np.array([1.0, 0.0]), 1.0), 40, 2)
     batch = Batch(jax.tree.map(lambda leaf: leaf[None], params), np.ones((1, 40), bool), None)
     [target] = as_targets(QuadraticModel(40), batch)
     assert target.neighbours.tolist() == [1, 0] and target.weights.tolist() == [1, 1]

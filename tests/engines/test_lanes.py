@@ -53,7 +53,7 @@ def test_values_and_fields_are_those_of_the_states(whole):
     x = starts(case, 33)
     chains, trace = played(case, METROPOLIS, temperature, x, intervals=12, keeps_states=True)
     params = case.target.params
-    linear, matrix = np.float64(params.linear), np.float64(params.coupling.matrix)
+    linear, matrix = np.float64(params.linear), np.float64(params.coupling.rows)
 
     def value(x):
         x = np.float64(x)
@@ -137,7 +137,7 @@ def test_cluster_moves_swap_clusters(fields):
     states, move = all_states(5), from_python(swap_clusters)
     linear, coupling = (
         np.float64(case.target.params.linear),
-        np.float64(case.target.params.coupling.matrix),
+        np.float64(case.target.params.coupling.rows),
     )
     values = states @ linear + np.einsum("si,ij,sj->s", states, coupling, states) / 2
     rng = np.random.default_rng(0)
@@ -186,7 +186,7 @@ def test_ladders_with_cluster_moves_have_the_law_of_independent_ladders(fields):
         counts = np.bincount(pairs @ [16, 1], minlength=256)
         assert chi_squared(counts, joint * copies)[1] > FALSE_ALARM
     assert (found.chain.x != alone.chain.x).any() and 0.1 < trace.swaps.mean() < 0.6
-    field = np.float64(found.chain.x) @ np.float64(case.target.params.coupling.matrix)
+    field = np.float64(found.chain.x) @ np.float64(case.target.params.coupling.rows)
     np.testing.assert_allclose(found.chain.field.coupled, field)
     with pytest.raises(InputError, match="6 chains do not form pairs of ladders of 2"):
         Cpu().prepare(

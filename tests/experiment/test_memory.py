@@ -115,4 +115,4 @@ def test_the_estimate_covers_what_the_compiler_plans(name):
     )  # JAX 0.9 plans a fifth less than 0.10
     # The engine `cpu` copies the couplings.
     copies = batch_bytes(pack.shape, 5, "cpu") - batch_bytes(pack.shape, 5, "reference")
-    assert copies >= batch.params.coupling.matrix.nbytes
+    assert copies >= batch.params.coupling.rows.nbytes

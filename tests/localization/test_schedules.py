@@ -105,7 +105,7 @@ def test_the_steps_of_a_level_are_those_of_the_algorithm():
     levels = Localization(K=6, sigma=2.0, n_min=3, mc_ratio=0.4).levels(40)
     rng = np.random.default_rng(0)
     visited = rng.choice([-1, 1], size=(40, 5)).astype(np.int8)
-    keys_of_steps = jax.vmap(keys.fold, (None, 0))(keys.from_seed(1), jnp.arange(40))
+    keys_of_steps = jax.vmap(keys.fold, (None, 0))(keys.from_rng(jax.random.key(1)), jnp.arange(40))
     y = y_0 = rng.normal(size=5).astype(np.float32)
     start = LocalizedState((), jnp.int32(0), jnp.int32(0), jnp.asarray(y_0), jnp.zeros(5))
     arrays = Levels(*map(jnp.asarray, levels))

@@ -49,7 +49,7 @@ def test_value_and_model_agree_with_the_definition(form):
         for (a, b), coupling in zip(form.pairs, form.couplings, strict=True):
             value += coupling * v[a] * v[b]
         assert values(np.array([x]))[0] == value
-        assert terms.evaluator()(np.array([x], np.int8))[0] == sign * value
+        assert terms.values(np.array([x], np.int8))[0] == sign * value
 
 
 @settings(deadline=None)
@@ -72,7 +72,7 @@ def test_spins_and_zeros_and_ones_have_equal_values(form):
             + np.einsum("sn,ns->s", spins, spin.times(spins.T)) / 2
         )
         np.testing.assert_array_equal(temperature * found, values)
-        np.testing.assert_array_equal(temperature * from_spin(spin).evaluator()(states), values)
+        np.testing.assert_array_equal(temperature * from_spin(spin).values(states), values)
     again = form_of_spins(spin_form(form), like=form)
     assert (again.spins, again.maximise) == (form.spins, form.maximise)
     assert (sign * FormValues(again)(states)).tolist() == values.tolist()

@@ -16,11 +16,8 @@ from sl_discs.models.model import Target, apply_flips
 from sl_discs.models.quadratic import (
     Dense,
     QuadraticModel,
-    QuadraticParams,
-    dense_coupling,
     field_dtype,
     quadratic_params,
-    sparse_coupling,
 )
 from sl_discs.models.terms import Coefficients
 from sl_discs.problems.graph_kind import graph_kind
@@ -195,11 +192,11 @@ def test_fields_take_16_bits_only_where_no_sum_can_leave_them(sparse, last, dtyp
     size = 260
     edges = np.stack([np.zeros(size - 1, int), np.arange(1, size)], axis=1)
     weights = -np.append(np.full(size - 2, 127.0), last)
-    make = sparse_coupling if sparse else dense_coupling
-    coupling = make(edges, weights, size, *([size - 1] if sparse else []))
+    terms = Coefficients(np.zeros(size), edges, weights, 1.0)
+    params = quadratic_params(terms, size, size - 1 if sparse else None)
+    coupling = params.coupling
     assert field_dtype(coupling) == dtype
     assert field_dtype(jax.tree.map(lambda leaf: np.stack([0 * leaf, leaf]), coupling)) == dtype
-    params = QuadraticParams(np.zeros(size, np.float32), coupling, np.float32(1))
     found = jax.jit(QuadraticModel(size, dtype).init)(params, np.ones(size, np.int8))
     assert found.coupled.dtype == dtype and float(found.coupled[0]) == weights.sum()
     assert float(found.pairs) == weights.sum()

@@ -66,7 +66,7 @@ def is_feasible(kind, graph, chosen):
 def test_model_repair_and_improvement(graph, kind, penalty):
     problem = getattr(sl_discs, kind)(graph, penalty=penalty)
     states, sign = all_states(graph.num_nodes), 1 if problem.maximise else -1
-    model, found = problem.terms().evaluator()(states), problem.evaluate(states)
+    model, found = problem.terms().values(states), problem.evaluate(states)
     good = np.array([is_feasible(kind, graph, state) for state in states])
     values = states @ (
         np.ones(graph.num_nodes) if graph.node_weights is None else graph.node_weights
@@ -147,7 +147,7 @@ def test_a_cut_is_exact_and_its_state_untouched(case, data):
     crossing = (w for w, (u, v) in zip(of_edges, graph.edges, strict=True) if x[u] != x[v])
     assert value == float(sum(map(Fraction, crossing), Fraction(0))) and feasible
     np.testing.assert_array_equal(state, x)
-    model = graph_kind("maxcut").terms(weighted).evaluator()(x[None].astype(np.int8))
+    model = graph_kind("maxcut").terms(weighted).values(x[None].astype(np.int8))
     assert model[0] == pytest.approx(value, rel=0, abs=1e-12 * (1 + np.abs(of_edges).sum()))
     assert verify("maxcut", graph, x)[0] == sum(x[u] != x[v] for u, v in graph.edges)
 
@@ -253,7 +253,7 @@ def test_large_sparse_graphs_have_no_list_of_missing_edges(monkeypatch):
     states = all_states(9)
     found = problem.evaluate(states).values
     for terms in (listed, alike):
-        values = terms.evaluator()(states)
+        values = terms.values(states)
         assert (values <= found + 1e-9).all() and values.max() == pytest.approx(found.max())
     graph = Graph.from_arrays("large", 3_000, np.array([[7, 9], [9, 20], [7, 20]]))
     tracemalloc.start()

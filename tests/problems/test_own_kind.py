@@ -239,7 +239,7 @@ def test_a_kind_may_have_a_source_and_a_format_of_its_own(tmp_path, monkeypatch,
     problem = sl_discs.read(path)
     assert sl_discs.solve(problem, seed=0).best_value == 4
     states = np.array(list(itertools.product((0, 1), repeat=3)), np.int8)
-    assert problem.terms().evaluator()(states).tolist() == problem.evaluate(states).values.tolist()
+    assert problem.terms().values(states).tolist() == problem.evaluate(states).values.tolist()
     with pytest.raises(InputError, match=r"mis is not posed on a Clauses; .*max_2_sat$"):
         sl_discs.read(path, "mis")
     assert main(["sl-discs", "solve", str(path), "--seed=0"]) == 0

@@ -22,7 +22,7 @@ from sl_discs.testing.conformance import chi_squared
 
 
 def many_keys(count, seed=0):
-    return jax.vmap(keys.fold, (None, 0))(keys.from_seed(seed), jnp.arange(count))
+    return jax.vmap(keys.fold, (None, 0))(keys.from_rng(jax.random.key(seed)), jnp.arange(count))
 
 
 def sequence_probability(weights, sequence, replacement):

@@ -80,7 +80,7 @@ def test_every_method_has_the_law_of_small_problems(method, name):
     )
     assert one == other and abs(errors(other, samples.marginal(first).mean - both)) < 2 * LIMIT
     # Values are those of the states, in the problem's sense and offset.
-    f = problem.terms().evaluator()((samples.states > 0).astype(np.int8))
+    f = problem.terms().values((samples.states > 0).astype(np.int8))
     np.testing.assert_allclose(samples.values, f if problem.maximise else -f, atol=1e-9)
 
 
@@ -212,7 +212,7 @@ def test_no_influence_exceeds_its_bound():
     pairs, on_all = _influences(to_spin(terms, 1.7))
     bounds = pairs.toarray() + on_all[:, None]
     states = (np.arange(2**9)[:, None] >> np.arange(9) & 1).astype(np.int8)
-    f = terms.evaluator()(states) / 1.7
+    f = terms.values(states) / 1.7
     for i, j in [(0, 1), (3, 7), (8, 2)]:
         up = np.array([1 / (1 + np.exp(f[s & ~(1 << i)] - f[s | 1 << i])) for s in range(2**9)])
         change = max(abs(up[s & ~(1 << j)] - up[s | 1 << j]) for s in range(2**9))

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from sl_discs.engines.cpu.jit import FUSED, REORDERED, called, in_long_vectors, inlined
-from sl_discs.models.keys import COSINE, SINE, make_words
+from sl_discs.models.keys import COSINE, SINE, make_threefry, make_uniform
 
 _F = np.float32
 LOG2E = _F(math.log2(math.e))
@@ -111,7 +111,8 @@ FOLD = _U(1)
 STEP = _U(2)
 
 
-threefry, uniform = make_words(inlined)
+threefry = make_threefry(inlined)
+uniform = make_uniform(inlined)
 
 _UNIT = _F(2.0**-32)
 _UNIT64 = np.float64(2.0**-53)

@@ -97,11 +97,11 @@ class Cpu(Engine):
 
     def load(self, model, sampler, batch):
         """Lays the instances out for the loops, which takes as long as thousands of steps."""
-        batch, in_step, parts = batch._replace(loaded=None), layout.in_step(sampler, batch), []
-        for chosen, together in (
-            (np.flatnonzero(in_step), True),
-            (np.flatnonzero(~in_step), False),
-        ):
+        batch = batch._replace(loaded=None)
+        in_step = layout.in_step(sampler, batch)
+        parts = []
+        for together in (True, False):
+            chosen = np.flatnonzero(in_step == together)
             if len(chosen):
                 targets = as_targets(model, _take(batch, chosen), in_step=together)
                 parts.append(LoadedTargets(chosen, together, targets))

@@ -27,7 +27,7 @@ from sl_discs.engines.cpu.tree import LANES, TILE
 from sl_discs.engines.devices import in_threads
 from sl_discs.engines.program import Batch, ChainStates, ChainTemperatures, Play, Program
 from sl_discs.localization.schedule import Levels
-from sl_discs.models.quadratic import QuadraticModel
+from sl_discs.models.quadratic import Dense, QuadraticModel
 from sl_discs.samplers.sampler import Sampler
 from sl_discs.samplers.single_site import SEQUENTIAL, Gibbs, Metropolis, SingleSiteSampler
 
@@ -54,22 +54,25 @@ def as_targets(model: QuadraticModel, batch: Batch, *, in_step: bool = False) ->
     """
     params = batch.params
     num_sites = model.num_sites
-    size = up_to_whole(TILE, model.num_sites)
+    size = up_to_whole(TILE, num_sites)
     mask = padded(batch.mask, bool, size)
     linear = padded(params.linear, np.float32, size)
     open_ones = padded(batch.mask, np.float32, size)
-    matrix = params.coupling.matrix
+    coupling = params.coupling
     most_listed = len(mask) * num_sites**2 // _LISTED
-    dense = matrix is not None and not in_step and int(np.count_nonzero(matrix)) > most_listed
+    dense = (
+        isinstance(coupling, Dense)
+        and not in_step
+        and int(np.count_nonzero(coupling.rows)) > most_listed
+    )
     if dense:
-        matrix = np.asarray(matrix)
-        rows = padded(matrix, matrix.dtype, size, size)
+        rows = padded(coupling.rows, coupling.rows.dtype, size, size)
         counts = np.zeros((len(mask), size), np.int64)
         neighbours = np.zeros(0, np.uint32)
         weights = np.zeros(0, rows.dtype)
         coupled = rows.any(axis=2)
     else:
-        instance, site, neighbours, weights = params.coupling.entries(num_sites)
+        instance, site, neighbours, weights = coupling.entries(num_sites)
         counts = np.bincount(instance * size + site, minlength=len(mask) * size).reshape(-1, size)
         rows = np.zeros((len(mask), 1, 1), weights.dtype)
         coupled = counts > 0

@@ -41,7 +41,7 @@ from sl_discs.engines.program import (
     check_ladder,
     loop_obstacle,
 )
-from sl_discs.models.quadratic import Coupling
+from sl_discs.models.quadratic import Coupling, Sparse
 from sl_discs.samplers.langevin import DMALA
 from sl_discs.samplers.path import GWG, PathAuxiliary
 from sl_discs.samplers.sampler import Sampler
@@ -103,18 +103,18 @@ def pack_rows(
     dtype = np.int8 if whole else np.float32
     found = np.zeros((len(weights), num_sites, kept, threads), np.uint32 if whole else np.float32)
     for g, packed in enumerate(found):
-        one = type(coupling)(*(np.asarray(leaf)[g : g + 1] for leaf in coupling))
-        if one.matrix is None:
-            _, site, neighbour, weight = one.entries(num_sites)
+        instance = type(coupling)(*(np.asarray(leaf)[g : g + 1] for leaf in coupling))
+        if isinstance(instance, Sparse):
+            _, site, neighbour, weight = instance.entries(num_sites)
             begins = np.searchsorted(site, np.arange(num_sites + 1))
         for begin in range(0, num_sites, _ROWS_AT_ONCE):
             end = min(begin + _ROWS_AT_ONCE, num_sites)
             rows = np.zeros((end - begin, sites * threads), dtype)
-            if one.matrix is not None:
-                rows[:, :num_sites] = one.matrix[0, begin:end]
-            else:
+            if isinstance(instance, Sparse):
                 here = slice(begins[begin], begins[end])
                 rows[site[here] - begin, neighbour[here]] = weight[here]
+            else:
+                rows[:, :num_sites] = instance.rows[0, begin:end]
             if whole:
                 # The bytes w_k + 128 make a number that is too large by 128 in each of them.
                 rows = (rows.view(np.uint8) ^ np.uint8(128)).view("<u4") - np.uint32(0x80808080)

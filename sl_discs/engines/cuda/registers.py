@@ -22,7 +22,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from sl_discs.engines.cuda.warp import Warp
-from sl_discs.models.keys import COSINE, SINE, make_words
+from sl_discs.models.keys import COSINE, SINE, make_threefry, make_uniform
 
 f32 = np.float32
 i32 = np.int32
@@ -171,7 +171,6 @@ def make_random(warp: Warp) -> SimpleNamespace:
     """Returns the generator of `sl_discs.models.keys` and what is made of its words, compiled for a
     warp.
     """
-    threefry, uniform = make_words(warp.jit)
 
     @warp.jit
     def normals(first, second):
@@ -186,7 +185,9 @@ def make_random(warp: Warp) -> SimpleNamespace:
         sine *= half
         return radius * (ONE - TWO * sine * sine), radius * (TWO * sine * cosine)
 
-    return SimpleNamespace(threefry=threefry, uniform=uniform, normals=normals)
+    return SimpleNamespace(
+        threefry=make_threefry(warp.jit), uniform=make_uniform(warp.jit), normals=normals
+    )
 
 
 @functools.cache

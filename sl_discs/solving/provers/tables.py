@@ -21,7 +21,7 @@ import numpy as np
 from jaxtyping import Float64, Int8, UInt8
 
 from sl_discs.engines.cpu.jit import entered
-from sl_discs.models.exact_sums import narrow_elimination
+from sl_discs.models.exact_sums import all_states, narrow_elimination
 from sl_discs.problems.problem import best_row, exact_values
 from sl_discs.solving.presolved import Presolved, unreduced
 from sl_discs.solving.proofs import Prover
@@ -121,7 +121,7 @@ class Enumeration(Exact):
         couplings = np.zeros((size, size))
         couplings[tuple(terms.edges.T)] = terms.scale * terms.weights
         couplings += couplings.T
-        states = (np.arange(2**low)[:, None] >> np.arange(low) & 1).astype(np.float64)
+        states = all_states(low).astype(np.float64)
         table = states @ terms.linear[:low] + np.einsum(
             "si,si->s", states @ np.triu(couplings[:low, :low]), states
         )
