@@ -17,7 +17,6 @@ from absl import flags
 import sl_discs
 from sl_discs.commands.main import COMMANDS, GROUPS, command_of, main
 from sl_discs.localization.schedule import Localization
-from sl_discs.support import own_code
 from sl_discs.support.terminal import progress_bar, tell
 
 ROOT = Path(__file__).parents[1]
@@ -99,27 +98,6 @@ def test_each_file_has_commands_that_hide_no_function():
         if path.suffix == ".py" or path.is_dir()
     }
     assert not root & set(sl_discs.__all__)
-
-
-@pytest.mark.parametrize(
-    ("arguments", "said"),
-    [
-        (["slove", "--help"], "unknown command 'slove'; expected "),
-        (["sweep", "status", "--sweep=a.py", "--retry"], "--retry has no effect in `sweep status`"),
-        (["run", "more"], "unexpected argument 'more'"),
-        (["solve", "g", "--flagfile=/dev/zero"], "Unknown command line flag 'flagfile'"),
-        (
-            [
-                "run",
-                f"--config={ROOT}/configs/experiment/maxclique/rb.py",
-                f"--model_config={ROOT}/configs/model/maxclique_config.py",
-            ],
-            "no sampler is named; give --sampler_config=FILE or --samplers=NAME,NAME",
-        ),
-    ],
-)
-def test_what_is_unknown_or_would_be_ignored_is_refused(arguments, said, capsys):
-    assert refused(capsys, said, *arguments)
 
 
 def test_an_unknown_home_folder_is_said(monkeypatch, capsys):
@@ -242,56 +220,8 @@ def test_a_machine_that_lacks_what_the_environment_asks_for(
     assert done.returncode == 2 and done.stderr.count("\n") == 1 and said in done.stderr
 
 
-def test_a_config_that_is_not_there_is_one_plain_line(refusal):
-    """As outside of the clone, where there is no folder configs/."""
-    said = refusal(
-        "run",
-        "--config=elsewhere/a.py",
-        "--model_config=configs/model/mis_config.py",
-        "--samplers=gwg",
-    )
-    assert (
-        f"--config: there is no file elsewhere/a.py in {ROOT}; the folder configs/ is in the clone"
-        in said
-    )
-
-
 def test_every_command_imports_code_of_the_user(capsys):
     for name in ("run", "sweep", "reproduce", "solve", "sample"):
         assert refused(
             capsys, "--import=none.py: there is no such file\n", name, "--import=none.py"
         )
-
-
-@pytest.mark.parametrize(
-    ("name", "code", "said"),
-    [
-        (
-            "broken_code.py",
-            "x = 1\ny = unknown",
-            "line 2: NameError: name 'unknown' is not defined",
-        ),
-        ("broken_code.py", "def f(:", "SyntaxError: invalid syntax (broken_code.py, line 1)"),
-        ("broken_code.py", "raise SystemExit(3)", "line 1: SystemExit: 3"),
-        ("numpy.py", "", "there already is a module numpy; rename the file"),
-    ],
-)
-def test_code_that_cannot_be_imported(name, code, said, tmp_path, capsys, monkeypatch):
-    monkeypatch.setattr(sys, "path", sys.path[:])  # which the folder is added to
-    file = tmp_path / name
-    file.write_text(code)
-    given = f"--import={file}"
-    assert refused(capsys, f"{given}: {said}", "run", given, "--samplers=mine")
-
-
-def test_code_that_does_not_register_the_sampler_is_named(tmp_path, capsys, monkeypatch):
-    monkeypatch.setattr(own_code, "_IMPORTED", {})
-    monkeypatch.chdir(ROOT)
-    file = tmp_path / "registers_nothing.py"
-    file.write_text("")
-    arguments = [
-        "--config=configs/experiment/mis/er_density.py",
-        "--model_config=configs/model/mis_config.py",
-    ]
-    said = f"unknown sampler 'mine'; not registered by --import={file}; known: gwg, "
-    assert refused(capsys, said, "run", f"--import={file}", "--samplers=mine", *arguments)

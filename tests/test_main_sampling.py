@@ -208,50 +208,6 @@ def test_a_sampler_of_ones_own_by_import(tmp_path):
     assert saved["versions"][f"import {file}"] == hashlib.sha256(OWN_SAMPLER.encode()).hexdigest()
 
 
-SL_GWG = "--sampler_config=configs/sampler/sl_gwg_config.py"
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (["--samplers=nuts"], "unknown sampler 'nuts'; known: gwg, path_auxiliary"),
-        (["--samplers=gwg", "--model_config.penalty=0.5"], "model_config.penalty is 0.5; expected"),
-        (["--samplers=pas"], "and the paper's GWG, PAS, DMALA, SL-GWG, SL-PAS, SL-DMALA"),
-        (
-            ["--samplers=gwg", "--config.experiment.chain_lenght=5"],
-            "--config.experiment.chain_lenght: there is no field 'chain_lenght', and "
-            "'chain_length' is the nearest",
-        ),
-        (["--samplers=gwg", "--config.experiment.x.y=5"], "--config.experiment.x.y: there is no "
-            "field 'x'; see"),
-        (
-            ["--samplers=gwg", "--config=er_densty.py", "--config.experiment.seed=5"],
-            "there is no file er_densty.py in ",
-        ),
-        (
-            ["--sampler_config=configs/sampler/gwg_config.py", "--sampler_config.sigma=2"],
-            "sampler 'gwg' has no field 'sigma', which 'sl_gwg' has; known",
-        ),
-        (
-            [SL_GWG, "--sampler_config.sigm=2"],
-            "sampler 'sl_gwg' has no field 'sigm', and 'sigma' is the nearest; known",
-        ),
-        (["--samplers=gwg", "--model_config.data_root=nowhere"], "nowhere is not a folder"),
-        (["--samplers=sl_gwg", "--config.experiment.chain_length=500"], "exceed chain_length = "
-            "500"),
-        ([SL_GWG, "--samplers=gwg,dmala"], "is of 'sl_gwg', which --samplers=gwg,dmala lacks"),
-        (["--samplers=gwg,dmala", "--sampler_config.sigma=2.0"], "'sigma', which 'sl_gwg' has"),
-        (["--sampler_config.sigma=2.0"], "'sampler_config.sigma'"),
-        (["--samplers=SL-PAS", "--sampler_config.sigm=2.0"], "'sigm', and 'sigma' is the nearest"),
-        (["--samplers=SL-PAS", "--sampler_config.anneal=levels"], "anneal is 'levels'; known: run, "
-            "level"),
-    ],
-)  # fmt: skip
-def test_bad_input_is_one_line_and_exit_code_2(tmp_path, arguments, message, refusal, monkeypatch):
-    monkeypatch.setenv("SL_DISCS_CACHE", str(tmp_path))
-    assert message in refusal("run", *chosen_configs(), *arguments)
-
-
 def test_a_home_folder_is_not_made_as_one_of_that_name(tmp_path, command, monkeypatch):
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.setenv("SL_DISCS_CACHE", str(tmp_path / "cache"))
@@ -313,22 +269,6 @@ def test_every_experiment_config_is_for_the_set_of_its_folder_and_name(file):
     named = runpy.run_path(str(file))["get_config"]().model.to_dict()
     assert (named["name"], named["graph_type"]) == (file.parent.name, file.stem)
     find_family(named["name"], named["graph_type"], named["cfg_str"])
-
-
-def test_config_files_are_programs(tmp_path, refusal):
-    for text, message in (
-        ("def get_config():\n    return 3", "get_config() returns a int"),
-        (
-            "def get_config():\n    raise RuntimeError('of\\ntwo lines')",
-            "bad.py:2: RuntimeError: of two lines",
-        ),
-        ("import sys\nsys.exit(3)", "bad.py:2: SystemExit: 3"),
-        ("def get_config():\n    raise SystemExit", "bad.py:2: SystemExit"),
-    ):
-        (tmp_path / "bad.py").write_text(text)
-        assert message in refusal(
-            "run", f"--config={tmp_path / 'bad.py'}", chosen_configs()[1], "--samplers=gwg"
-        )
 
 
 SIX = "--samplers=gwg,path_auxiliary,dmala,sl_gwg,sl_path_auxiliary,sl_dmala"

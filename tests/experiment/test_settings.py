@@ -61,23 +61,6 @@ def test_a_field_of_a_sampler_refuses_what_it_cannot_have(sampler):
         )
 
 
-def test_settings_name_what_is_wrong():
-    assert (
-        settings_from(
-            {"chain_length": 500, "run_parallel": True, "init_temperature": 2}
-        ).init_temperature
-        == 2.0
-    )
-    for fields, message in (
-        ({"chain_lenght": 5}, "no field 'chain_lenght'; known: .*chain_length"),
-        ({"chain_length": 10, "log_every_steps": 100}, "log more often"),
-        ({"t_schedule": "cosine"}, "t_schedule is 'cosine'.*constant"),
-        ({"t_schedule": (1.0, -1.0)}, "t_schedule is .*expected temperatures"),
-    ):
-        with pytest.raises(InputError, match=message):
-            settings_from(fields)
-
-
 def test_long_chains_take_no_memory():
     tracemalloc.start()
     long = cooled("exp_decay", 2 * 10**9, init_temperature=2.0)

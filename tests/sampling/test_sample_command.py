@@ -120,26 +120,3 @@ def test_an_interrupted_run_keeps_its_draws(ring, tmp_path, capsys, monkeypatch,
     assert "the run was interrupted" in out.splitlines()[-1]
     loaded = Samples.load(saved)
     assert loaded.interrupted and 8 <= len(loaded) < 10**9
-
-
-@pytest.mark.parametrize(
-    ("flags", "message"),
-    [
-        ([], "error: give --temperature; see"),
-        (["--temperature=1,hot"], "--temperature=1,hot: expected numbers"),
-        (["--temperature=1,0"], "--temperature is (1.0, 0.0); expected numbers above 0"),
-        (["--temperature=1", "--field=scan=zigzag"], "scan is 'zigzag'"),
-        (
-            ["--temperature=1", "--time_limit=1", "--draws=9"],
-            "--draws has no effect with --time_limit",
-        ),
-        (["--temperature=1", "--save=d.txt"], "the name of this file must end in .npz or .csv"),
-        (["--temperature=1", "--plot=folder.png"], "a folder stands where this file should go"),
-    ],
-)
-def test_flags_are_checked_before_the_file_is_read(tmp_path, capsys, monkeypatch, flags, message):
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "folder.png").mkdir()
-    code, out, err = run(capsys, "missing.coo", *flags)
-    assert code == 2 and not out and message in err and "missing.coo" not in err
-    assert err.startswith("error: ") and err.count("\n") == 1

@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 
 import sl_discs
-from sl_discs import InputError
 from sl_discs.sampling.exact import eliminated
 from sl_discs.sampling.thermodynamics import exact_curve
 from sl_discs.testing.conformance import all_states
@@ -115,20 +114,6 @@ def test_a_curve_of_a_log_density_with_states_of_probability_0():
     for name in known.curve._fields[1:]:
         mean, error = getattr(found.curve, name).T
         assert (np.abs(mean - getattr(known.curve, name)[:, 0]) < LIMIT * error).all(), name
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        ({"temperature": [1.0, -2.0]}, "expected numbers above 0"),
-        ({"temperature": []}, "expected numbers above 0"),
-        ({"temperature": [[1.0]]}, "expected numbers above 0"),
-        ({"temperature": [1.0, 2.0], "method": "chain"}, "method 'chain' draws at one temperature"),
-    ],
-)
-def test_what_is_refused(arguments, message):
-    with pytest.raises(InputError, match=message):
-        sl_discs.sample(ring(), **arguments)
 
 
 def test_one_temperature_has_no_curve():
