@@ -5,10 +5,10 @@ refused.
 import contextlib
 import dataclasses
 import hashlib
+import itertools
 import json
 import os
 import random
-import re
 import shutil
 import signal
 import socket
@@ -20,6 +20,7 @@ from pathlib import Path
 import jax
 import numpy as np
 import pytest
+from damage import DAMAGES
 from test_run import SETTINGS, assert_equal, method, random_dataset
 
 from sl_discs.chains import checkpoint
@@ -57,27 +58,6 @@ def assert_same(ours, theirs):
         assert_equal(record, theirs[name])
 
 
-def play_with_interruptions(folder, settings, meddle=lambda: None):
-    """Told to stop after a few reports, begun anew with a few more; the records, and what each run
-    has continued.
-    """
-    continued = []
-    for number in range(30):
-        notice = Notice()
-        left = iter(range(2 + number, -1, -1))
-
-        def tell(steps, words, notice=notice, left=left):
-            notice.given = next(left, 0) == 0
-
-        checkpoints = Checkpoints(folder, KIND, settings.checkpoint_every_s, notice)
-        try:
-            return play(settings, checkpoints, tell), [*continued, checkpoints.resumed()]
-        except Interrupted:
-            continued.append(checkpoints.resumed())
-            meddle()
-    raise AssertionError("it never ends")
-
-
 @pytest.fixture
 def short_calls(monkeypatch):
     """Calls of 50 steps, so that a chain has five of them."""
@@ -86,18 +66,62 @@ def short_calls(monkeypatch):
 
 
 @pytest.mark.parametrize("engine", ["reference", "cpu"])
-def test_interrupted_runs_end_the_same(tmp_path, short_calls, engine, capsys):
-    """And say what they have taken from checkpoints."""
+def test_a_run_ends_the_same_after_a_kill_at_every_checkpoint(tmp_path, short_calls, engine):
+    """The folder as it was at each report of the run; and where the run was told to stop."""
     settings = dataclasses.replace(SHORT_CALLS, engine=engine)
-    resumed, continued = play_with_interruptions(tmp_path, settings)
-    assert_same(play(settings), resumed)
-    assert len(continued) > 3 and continued[0] == ""
-    base, localized = METHODS[engine]
-    step = rf"({base}|{localized})-\d from step \d+ of 250"
-    assert re.fullmatch(
-        f"continued from checkpoints: {base}-0 was finished, .*{step}", continued[-1]
-    ), continued
-    assert re.search(f"^continued: {step}$", capsys.readouterr().err, re.MULTILINE)
+    whole, folder, notice = play(settings), tmp_path / "run", Notice()
+    kept = []
+
+    def tell(steps, words):
+        if folder.exists():
+            kept.append(shutil.copytree(folder, tmp_path / str(len(kept))))
+
+    assert_same(whole, play(settings, Checkpoints(folder, KIND, 0.0, notice), tell))
+    notice.given = True
+    stopped = tmp_path / "stopped"
+    for _ in range(3):
+        with pytest.raises(Interrupted):
+            play(settings, Checkpoints(stopped, KIND, 0.0, notice))
+    continued = set()
+    for left in [*kept, stopped]:
+        checkpoints = Checkpoints(left, KIND, 0.0, Notice())
+        assert_same(whole, play(settings, checkpoints))
+        continued.add(checkpoints.resumed())
+    assert len(continued) > 10
+
+
+DAMAGES_OF_STATES = [*DAMAGES, "of another run", "of another part", "of other sizes"]
+
+
+@pytest.mark.parametrize("damage", DAMAGES_OF_STATES)
+def test_checkpoints_that_cannot_be_used_are_passed_over(tmp_path, short_calls, capsys, damage):
+    """The newest state and the finished parts of a run in its second method."""
+    whole, ours, theirs = play(), tmp_path / "ours", tmp_path / "theirs"
+    play(checkpoints=Checkpoints(theirs, {"seed": 1}, 0.0, Notice()))
+    finished = theirs / "part-gwg-0.npz"
+    with np.load(finished) as arrays:
+        of_ours = dict(arrays) | {"kind": digest(KIND)}
+    reports = itertools.count()
+
+    def tell(steps, words):
+        notice.given = next(reports) == 12
+
+    notice = Notice()
+    with pytest.raises(Interrupted):
+        play(checkpoints=Checkpoints(ours, KIND, 0.0, notice), tell=tell)
+    newest = max(ours.glob("state-*.npz"), key=lambda path: int(path.stem.split("-")[1]))
+    if damage == "of another run":
+        shutil.copy(finished, ours / finished.name)
+    elif damage == "of another part":
+        np.savez(newest, **of_ours)
+        np.savez(ours / "part-sl_path_auxiliary-0.npz", **of_ours)
+    elif damage == "of other sizes":
+        np.savez(ours / finished.name, **of_ours | {"final": of_ours["final"][:, :1]})
+    else:
+        for path in (newest, *ours.glob("part-*.npz")):
+            DAMAGES[damage](path)
+    assert_same(whole, play(checkpoints=Checkpoints(ours, KIND, 0.0, Notice())))
+    assert "falling back to the previous checkpoint" in capsys.readouterr().err
 
 
 def test_a_damaged_last_state_falls_back_to_the_one_before(tmp_path):
@@ -106,57 +130,6 @@ def test_a_damaged_last_state_falls_back_to_the_one_before(tmp_path):
         checkpoints.offer("a", step, [np.zeros(2)], [], 0.0)
     (tmp_path / "state-3.npz").write_bytes(b"PK")
     assert Checkpoints(tmp_path, KIND, 0.0, Notice()).middle("a", lambda found: None).step == 100
-
-
-@pytest.mark.parametrize(
-    "damage",
-    [
-        "torn",
-        "flipped",
-        "foreign",
-        "of another run",
-        "of another part",
-        "a finished part",
-        "of other sizes",
-        "folder",
-    ],
-)
-def test_checkpoints_that_cannot_be_used_are_passed_over(tmp_path, short_calls, capsys, damage):
-    """The newest state and every finished part, each time that the run ends."""
-    ours, theirs = tmp_path / "ours", tmp_path / "theirs"
-    play(checkpoints=Checkpoints(theirs, {"seed": 1}, 0.0, Notice()))
-    finished = theirs / "part-gwg-0.npz"
-    with np.load(finished) as arrays:
-        of_ours = dict(arrays) | {"kind": digest(KIND)}
-
-    def meddle():
-        newest = max(ours.glob("state-*.npz"), key=lambda path: int(path.stem.split("-")[1]))
-        content = bytearray(newest.read_bytes())
-        if damage == "torn":
-            newest.write_bytes(content[: len(content) // 2])
-        elif damage == "flipped":
-            content[len(content) // 2] ^= 0xFF
-            newest.write_bytes(content)
-        elif damage == "foreign":
-            for path in (newest, *ours.glob("part-*.npz")):
-                np.savez(path, part="gwg-0", x=np.ones(2))
-        elif damage == "of another part":  # instead of the one that is unfinished
-            np.savez(ours / "part-sl_path_auxiliary-0.npz", **of_ours)
-        elif damage == "a finished part":
-            np.savez(newest, **of_ours)
-        elif damage == "of other sizes":
-            np.savez(ours / "part-gwg-0.npz", **of_ours | {"final": of_ours["final"][:, :1]})
-        elif damage == "folder":
-            newest.unlink()
-            newest.mkdir()
-        else:
-            shutil.copy(max(theirs.glob("state-*.npz")), newest)
-
-    resumed, continued = play_with_interruptions(ours, SHORT_CALLS, meddle)
-    assert (
-        len(continued) > 3 and "falling back to the previous checkpoint" in capsys.readouterr().err
-    )
-    assert_same(play(), resumed)
 
 
 def test_checkpoints_of_another_run_and_files_that_are_not_ours_are_refused(tmp_path):

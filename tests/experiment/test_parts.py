@@ -12,7 +12,6 @@ from test_run import random_dataset
 from sl_discs.experiment.parts import Part
 from sl_discs.experiment.record import InstanceRecord, SamplerRecord
 from sl_discs.instances.archive import write_archive
-from sl_discs.support.documents import write_document
 from sl_discs.support.errors import InputError
 
 
@@ -46,22 +45,6 @@ def test_only_parts_of_the_same_run_are_joined(tmp_path):
         Part(2, 2).records(tmp_path, kind(seed=1, index=(2,)))
     with pytest.raises(InputError):
         part.records(tmp_path, kind(index=(0, 2)))
-    for damage in (
-        lambda path: path.write_bytes(b"PK"),
-        lambda path: np.savez(path, json='{"format": "sl_discs records 2"}'),
-        lambda path: np.savez(
-            path, json='{"format": "sl_discs records 2", "kind": {}, "samplers": {}}'
-        ),
-        lambda path: write_document(
-            path,
-            "sl_discs records 2",
-            {},
-            {"part": "part 1 of 2", "kind": kind(), "samplers": {"gwg": {}}},
-        ),
-    ):
-        damage(part.folder(tmp_path) / "records.npz")
-        with pytest.raises(InputError):
-            part.records(tmp_path, kind())
 
 
 def test_another_number_of_parts_is_refused(tmp_path):

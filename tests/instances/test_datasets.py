@@ -164,12 +164,8 @@ def test_cache_is_used_and_repaired(cache, monkeypatch):
         )
         assert load_dataset("maxcut", "optsicom", "r-b").digest() == fresh.digest()
     assert len(drawn) == 1  # with which the file is compared
-    good = file.read_bytes()
     write_archive(file, fresh.graphs[::-1])  # other graphs than those that are drawn
-    for damaged in file.read_bytes(), good[:1000], b"":
-        file.write_bytes(damaged)
-        assert load_dataset("maxcut", "optsicom", "r-b").digest() == fresh.digest()
-        assert len(file.read_bytes()) == len(good)
+    assert load_dataset("maxcut", "optsicom", "r-b").digest() == fresh.digest()
 
 
 def test_a_cache_that_cannot_be_written_is_no_error(tmp_path):

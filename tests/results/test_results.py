@@ -16,72 +16,16 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 import yaml
+from records import make_record
 
 from sl_discs.experiment.record import (
-    ExperimentRecord,
-    InstanceRecord,
-    SamplerRecord,
     Spread,
     best_values,
-    check_finished,
 )
 from sl_discs.experiment.results import check_place, read_results, write_results
-from sl_discs.experiment.settings import Settings
-from sl_discs.instances.graph import Dataset
-from sl_discs.support.documents import Damaged, read_json
 from sl_discs.support.errors import InputError
 from sl_discs.support.files import check_writable
 from sl_discs.support.locks import only_run_in
-
-
-def build_sampler(seed, num_instances=4, num_logged=5, references=None, level=60.0):
-    rng = np.random.default_rng(seed)
-    best = np.round(level + rng.normal(size=num_instances))
-    rise = np.sort(rng.random((num_logged, num_instances)), axis=0)
-    trajectory = best - 0.0001 - 10 * (rise[-1] - rise)
-    instances = [
-        InstanceRecord(
-            name=f"g{g}",
-            best=float(best[g]),
-            best_logged=float(best[g] - 1),
-            final=float(best[g] - 2),
-            feasible=True,
-            reference=None if references is None else references[g],
-            solution=rng.integers(0, 2, size=7 + g).astype(np.int8),
-        )
-        for g in range(num_instances)
-    ]
-    acceptance, hops = rng.random((2, num_logged, num_instances))
-    temperature = np.geomspace(1.0, 0.05, num_logged)
-    return SamplerRecord(
-        instances, trajectory, acceptance, 4 * hops, temperature, 1.25e6, 3.5, 12.0
-    )
-
-
-def make_record(
-    names=("gwg", "sl_gwg"),
-    dataset="mis/er_density/r-0.10",
-    source="generated",
-    changes=None,
-    chain_length=500,
-    **sampler,
-):
-    steps = chain_length // sampler.get("num_logged", 5)
-    settings = Settings(chain_length=chain_length, log_every_steps=steps, seed=3)
-    detail = "erdos_renyi(n=700..800, p=0.10), seed 3"
-    return ExperimentRecord(
-        dataset=Dataset(dataset, dataset.split("/")[0], source, detail, [], [], 0),
-        settings=settings,
-        config={
-            "experiment": vars(settings),
-            "model": {"penalty": 1.0001},
-            "samplers": {name: {"name": name, **(changes or {})} for name in names},
-            "sampler": {"radius": np.float32(0.5), "sizes": (1, 2)},
-        },
-        samplers={name: build_sampler(seed, **sampler) for seed, name in enumerate(names)},
-        device="cpu, 2 cores",
-        versions={"jax": "0.10.2"},
-    )
 
 
 def load_strictly(path):
@@ -306,18 +250,6 @@ def test_a_place_without_room_is_refused_before_the_run(tmp_path, monkeypatch):
     check_place(tmp_path, ["gwg"], 100, [7, 8])
     with pytest.raises(InputError):
         check_place(tmp_path, ["gwg", "sl_gwg"], 100, [7, 8])
-
-
-@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no named pipes")
-def test_a_pipe_in_the_place_of_results_is_not_read(tmp_path):
-    """Its end may never come."""
-    os.mkfifo(tmp_path / "results.json")
-    with pytest.raises(InputError):
-        check_finished(tmp_path, {"experiment": {}}, "mis/a")
-    with pytest.raises(Damaged):
-        read_json(tmp_path / "results.json")
-    write_results(make_record(), tmp_path)
-    assert (tmp_path / "results.json").is_file()
 
 
 def test_a_folder_that_cannot_be_written_is_refused(tmp_path):

@@ -10,7 +10,7 @@ from unittest import mock
 
 import numpy as np
 import pytest
-from test_results import make_record
+from records import make_record
 
 from sl_discs.experiment import summary
 from sl_discs.experiment.record import Spread, paired_differences, percent_of_reference

@@ -26,7 +26,6 @@ from sl_discs.models.exact_sums import enumerate_law
 from sl_discs.models.terms import to_spin
 from sl_discs.sampling.directions import _influences, mixes_fast
 from sl_discs.sampling.samples import estimates
-from sl_discs.support.errors import InputError
 from verdicts import needle
 
 METHODS = ("exact", "chain", "tempering", "localization")
@@ -353,24 +352,6 @@ def test_energies_far_above_the_temperature():
         samples.values.min() == pytest.approx(sl_discs.solve(problem).best_value)
         or not samples.reliable
     )
-
-
-@pytest.mark.parametrize(
-    "changes",
-    [
-        {"bits": lambda bits: bits[:, :, :0]},
-        {"group_values": lambda values: values[:, 1:]},
-        {"labels": lambda labels: labels[1:]},
-        {"temperature": "hot"},
-        {"format": "another"},
-    ],
-    ids=lambda changes: "-".join(changes),
-)
-def test_fields_that_contradict_each_other_are_refused(changes, tmp_path, edited):
-    path = sl_discs.sample(next(problems())[1], 1.7, 80, "tempering").save(tmp_path / "draws.npz")
-    with pytest.raises(InputError) as error:
-        sl_discs.Samples.load(edited(path, changes))
-    assert str(error.value).startswith(f"{path}: ") and "\n" not in str(error.value)
 
 
 def test_saved_and_loaded_again(tmp_path):

@@ -11,6 +11,7 @@ import threading
 import time
 
 import pytest
+from damage import DAMAGES
 
 from sl_discs.experiment import sweep_runs
 from sl_discs.experiment.sweep_file import Sweep
@@ -195,80 +196,20 @@ def test_results_of_other_arguments_are_refused(tmp_path):
             sweep_runs.check_folders(runs)
 
 
-GWG = {"instances": [{"name": "a", "best": 1.0}], "mean": 1.0, "std": 0.0, "chain_steps_per_s": 2.0}
-TWICE = [{"name": "a", "best": 1.0}, {"name": "a", "best": 1.0}]
-
-
-def results(**fields):
-    return json.dumps({"engine": "cpu", "versions": {}, "samplers": {"gwg": GWG | fields}})
-
-
-@pytest.mark.parametrize(
-    ("content", "reason"),
-    [
-        ("", "Expecting value"),
-        ("[]", "holds no object"),
-        ("[" * 100_000, "nested too deeply"),
-        ('{"arguments": [1], "samplers": {"gwg": {}}}', "no field 'instances'"),
-        ("\xff", "can't decode"),
-        (results()[:-9], "Unterminated"),
-        ('{"engine": "cpu", "samplers": {}}', "no sampler"),
-        (results().replace('"cpu"', "3"), "engine"),
-        (results().replace("versions", "version"), "no field 'versions'"),
-        (results(instances=[]), "instances of gwg"),
-        (results(instances=TWICE), "there twice"),
-        (results(instances=[{"name": "a", "best": None}]), "best of gwg is None"),
-        (results(instances=[{"name": "a", "best": "1"}]), "best of gwg is '1'"),
-        (results(instances=[{"name": "a", "best": [1] * 500}]), "best of gwg is "),
-        (results(instances=3), "not iterable"),
-        (results(chain_steps_per_s=None), "chain_steps_per_s of gwg is None"),
-    ],
-)
-def test_results_that_are_none_are_not_done(tmp_path, content, reason):
-    """They are neither collected nor replaced."""
-    assert perform(tmp_path, "", "") == ["done", "done"]
-    runs = runs_of(tmp_path, "", "")
-    runs[0].results.write_text(content, encoding="latin-1")
-    state = state_of(runs[0])
-    assert (
-        state.name == "failed"
-        and "results.json: damaged (" in state.detail
-        and reason in state.detail
-    )
-    assert "remove it and run again" in state.detail and len(state.detail) < 400
-    assert (
-        perform(tmp_path, "", "") == ["failed", "done"]
-        and runs[0].results.read_text("latin-1") == content
-    )
-    sweep = Sweep("a", "mis", "gwg", "er_density", ({}, {}))
-    lines = sweep_runs.collect(sweep, runs, tmp_path)
-    assert any(line.startswith("1 of 2 runs are not done") for line in lines)
-    assert [row["run"] for row in json.loads((tmp_path / "collect.json").read_text())["rows"]] == [
-        2
-    ]
-
-
-def test_a_folder_or_a_pipe_in_the_place_of_results(tmp_path):
-    assert perform(tmp_path, "", "") == ["done", "done"]
-    runs = runs_of(tmp_path, "", "")
-    for run, make in zip(runs, (os.mkdir, os.mkfifo), strict=True):
-        run.results.unlink()
-        make(run.results)
-    details = [state_of(run).detail for run in runs]
-    assert "a folder" in details[0] and "not a regular file" in details[1]
-    assert perform(tmp_path, "", "") == ["failed", "failed"]
-
-
-@pytest.mark.parametrize(
-    "content", ["[]", "[" * 100_000, '{"arguments": [1], "message": 3}', "\xff"]
-)
-def test_damaged_notes_are_no_tracebacks(tmp_path, content):
+@pytest.mark.parametrize("damage", DAMAGES)
+def test_damaged_results_are_not_done_nor_replaced_and_notes_are_no_tracebacks(tmp_path, damage):
     """`run.json` beside results, and `failed.json`, which then does not count."""
-    assert perform(tmp_path, "", "fail") == ["done", "failed"]
-    runs = runs_of(tmp_path, "", "")
-    (runs[0].folder / "run.json").write_text(content, encoding="latin-1")
-    (runs[1].folder / "failed.json").write_text(content, encoding="latin-1")
-    assert states(tmp_path, 2) == ["differs", "missing"]
+    assert perform(tmp_path, "", "", "", "fail") == ["done", "done", "done", "failed"]
+    runs = runs_of(tmp_path, "", "", "", "")
+    paths = runs[0].results, runs[1].folder / "run.json", runs[3].folder / "failed.json"
+    for path in paths:
+        DAMAGES[damage](path)
+    assert states(tmp_path, 4) == ["failed", "differs", "done", "missing"]
+    assert "remove it and run again" in state_of(runs[0]).detail
+    assert perform(tmp_path, "", "", "", "fail")[0] == "failed"
+    sweep_runs.collect(Sweep("a", "mis", "gwg", "er_density", ({},) * 4), runs, tmp_path)
+    rows = json.loads((tmp_path / "collect.json").read_text())["rows"]
+    assert [row["run"] for row in rows] == [2, 3]
 
 
 def script_of(root, *options, command="true", numbers=(1, 3), parallel=None, name="a-sweep"):
