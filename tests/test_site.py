@@ -25,8 +25,12 @@ PAGES = [path.relative_to(ROOT).as_posix() for path in sorted((ROOT / "docs").rg
 
 
 def code_of(page: str) -> list[str]:
-    """The Python blocks of a page."""
-    return re.findall(r"```python\n(.*?)```", (ROOT / page).read_text(), re.DOTALL)
+    """The Python blocks of a page, with the files that they show."""
+    blocks = re.findall(
+        r"```(?:python| \{ \.python \})\n(.*?)```", (ROOT / page).read_text(), re.DOTALL
+    )
+    shown = r'--8<-- "(.*)"\n'
+    return [re.sub(shown, lambda file: (ROOT / file[1]).read_text(), block) for block in blocks]
 
 
 def texts_of(page: str) -> list[str]:

@@ -118,11 +118,8 @@ def people(tmp_path, monkeypatch):
     monkeypatch.setattr(own_code, "_IMPORTED", {})
     monkeypatch.setattr(sys, "path", sys.path[:])
     monkeypatch.chdir(tmp_path)
-    text = (Path(__file__).parents[2] / "docs" / "own_problem.md").read_text()
-    [code] = [
-        one for one in re.findall(r"```python\n(.*?)```", text, re.DOTALL) if "GraphKind(" in one
-    ]
-    Path("agreement.py").write_text(code)
+    code = Path(__file__).parents[2] / "examples" / "own" / "agreement.py"
+    Path("agreement.py").write_text(code.read_text())
     rng = np.random.default_rng(0)
     weights = {edge: round(rng.normal(), 2) for edge in nx.gnp_random_graph(14, 0.5, seed=2).edges}
     Path("people.edges").write_text(
