@@ -172,12 +172,12 @@ def _base_checked(argument: str, given: Any) -> str:
             f"{argument} is {shown(given)}; expected a base sampler, such as 'gwg'", argument
         )
     name = registry.own_name(given)
-    registry.base_name(name, variants=False)
+    registry.registered(name, variants=False)
     return name
 
 
 def _adapting(name: str) -> dict[str, int]:
-    return {"adapt_until": ADAPT_UNTIL} if "adapt_until" in registry.sampler_fields(name) else {}
+    return {"adapt_until": ADAPT_UNTIL} if "adapt_until" in registry.registered(name).fields else {}
 
 
 class _Kernel:
@@ -266,15 +266,11 @@ def _as_float32(position: Position) -> Callable[[Float[Array, "N"]], Position]:
     return ravel_pytree(jax.tree.map(lambda leaf: jnp.zeros(leaf.shape, jnp.float32), position))[1]
 
 
-def _bases() -> list[str]:
-    return [name for name in registry.known_samplers() if not registry.is_localized(name)]
-
-
 def __getattr__(name: str) -> Callable[..., SamplingAlgorithm]:
-    if name not in _bases():
+    if name not in registry.base_samplers():
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return functools.partial(algorithm, name)
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *_bases()})
+    return sorted({*globals(), *registry.base_samplers()})

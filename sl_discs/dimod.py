@@ -33,9 +33,9 @@ except ImportError as error:
         "sl_discs.dimod needs dimod; install it with: pip install -e '.[dimod]' in the clone"
     ) from error
 
+from sl_discs.localization.method import Method
 from sl_discs.problems import Problem
 from sl_discs.problems.forms import from_bqm
-from sl_discs.samplers import registry
 from sl_discs.samplers.single_site import RANDOM, SEQUENTIAL
 from sl_discs.sampling.draw_samples import METHODS
 from sl_discs.sampling.draw_samples import sample as sample_at
@@ -240,8 +240,8 @@ class SLSampler(_Sampler, dimod.Initialized):
         """
         begin = time.perf_counter_ns()
         seed = self._checked(bqm, seed, kwargs)
-        name = _sampler(sampler, proposal_acceptance_criteria, engine)
-        fields = _ordered(name, randomize_order) | mapping("sampler_fields", sampler_fields)
+        method = _method(sampler, proposal_acceptance_criteria, engine)
+        fields = _ordered(method, randomize_order) | mapping("sampler_fields", sampler_fields)
         count = None if num_sweeps is None else integer("num_sweeps", num_sweeps, 1)
         problem = from_bqm(bqm) if bqm.num_variables else None
         betas = _betas(
@@ -268,7 +268,7 @@ class SLSampler(_Sampler, dimod.Initialized):
         info = {
             "beta_range": ends,
             "beta_schedule_type": beta_schedule_type,
-            "sampler": name,
+            "sampler": method.name,
             "seed": seed,
         }
         if problem is None:
@@ -277,7 +277,7 @@ class SLSampler(_Sampler, dimod.Initialized):
         if beta_schedule is not None:
             count = len(betas) * num_sweeps_per_beta
         if count is not None:
-            count *= bqm.num_variables if registry.counts_sweeps(name) else 1
+            count *= bqm.num_variables if method.sampler.counts_sweeps else 1
         begun = None
         if initial_states is not None:
             order = [parsed.initial_states.variables.index(label) for label in bqm.variables]
@@ -287,7 +287,7 @@ class SLSampler(_Sampler, dimod.Initialized):
         )
         result = solve(
             problem,
-            name,
+            method.name,
             steps=count,
             time_limit=time_limit,
             chains=parsed.num_reads,
@@ -311,15 +311,15 @@ def _reads(bqm: dimod.BinaryQuadraticModel, states: Any, info: dict[str, Any]) -
     return dimod.SampleSet.from_samples_bqm((states, list(bqm.variables)), bqm, info=info)
 
 
-def _ordered(name: str, randomize: bool) -> dict[str, Any]:
-    """Returns the field that says whether the sampler `name` tries variables at random; none if it
-    has no order.
+def _ordered(method: Method, randomize: bool) -> dict[str, Any]:
+    """Returns the field that says whether the sampler tries variables at random; none if it has no
+    order.
     """
-    if "scan" in registry.sampler_fields(name):
+    if "scan" in method.fields:
         return {"scan": RANDOM if boolean("randomize_order", randomize) else SEQUENTIAL}
     if boolean("randomize_order", randomize):
         raise InputError(
-            f"randomize_order is True; {name} has no order of variables, so leave it out"
+            f"randomize_order is True; {method.name} has no order of variables, so leave it out"
         )
     return {}
 
@@ -334,8 +334,8 @@ def _timing(begin: int, sampled: int, result: Result) -> dict[str, int]:
     return dict(zip(_TIMES, (preparing, compiling, sampling, polishing), strict=True))
 
 
-def _sampler(sampler: str, criterion: str | None, engine: str) -> str:
-    """Returns the sampler's name, which the criterion may give instead."""
+def _method(sampler: str, criterion: str | None, engine: str) -> Method:
+    """Returns the sampler of this name, or of the criterion, with its default fields."""
     if criterion is not None:
         one_of("proposal_acceptance_criteria", criterion, CRITERIA)
         if text("sampler", sampler) not in (AUTO, CRITERIA[criterion]):
@@ -344,7 +344,7 @@ def _sampler(sampler: str, criterion: str | None, engine: str) -> str:
                 "them"
             )
         sampler = CRITERIA[criterion]
-    return SolveOptions(sampler, engine=engine).sampler
+    return SolveOptions(sampler, engine=engine).built
 
 
 def _betas(

@@ -32,6 +32,7 @@ import numpy as np
 from jaxtyping import Float64, Int
 from scipy import linalg, special
 
+from sl_discs.samplers.path import GWG
 from sl_discs.testing import oracle
 from sl_discs.testing.conformance import all_states
 
@@ -95,7 +96,7 @@ def transitions(
     if name == "metropolis":
         return oracle.single_site(density, sites, oracle.metropolis_test).transitions
     if name == "gwg":
-        return oracle.gwg(density, np.ones(len(sites), bool), 1).transitions
+        return oracle.kernel_of(GWG(), density, np.ones(len(sites), bool)).transitions
     if name == "langevin":
         # sigmoid(d/2) min(1, exp(d) sigmoid(-d/2)/sigmoid(d/2)), where the ratio in the test is
         # exp(d/2).

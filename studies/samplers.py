@@ -30,7 +30,7 @@ from sl_discs.instances.graph import Dataset
 from sl_discs.localization.method import build_method
 from sl_discs.problems.kind import PENALTY
 from sl_discs.reproduction.report import table
-from sl_discs.samplers.registry import is_localized, known_samplers
+from sl_discs.samplers.registry import base_samplers, known_samplers
 from sl_discs.sampling.draw_samples import METHODS
 from sl_discs.sampling.drawn import Request
 from sl_discs.support.checks import check_choice
@@ -273,9 +273,8 @@ define.list("cases", list(FULL.cases), "Families of graphs.")
 
 
 def _main(_) -> int:
-    every = known_samplers()
-    chosen = FLAGS.samplers or [name for name in every if not is_localized(name)]
-    check_choice("samplers", chosen, every)
+    chosen = FLAGS.samplers or base_samplers()
+    check_choice("samplers", chosen, known_samplers())
     check_choice("cases", FLAGS.cases, [name for name in CASES if CASES[name].problem in UNITS])
     folder = check_writable(FLAGS.output)
     text = run(folder, chosen, FULL._replace(cases=tuple(FLAGS.cases)))

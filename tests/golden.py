@@ -28,10 +28,10 @@ from sl_discs.experiment.settings import Settings
 from sl_discs.instances.dataset import load_dataset
 from sl_discs.localization.method import build_method
 from sl_discs.models.model import TargetModel
-from sl_discs.samplers.registry import is_localized, known_samplers
+from sl_discs.samplers.registry import base_samplers, is_localized
 from sl_discs.testing import standard_cases
 
-BASES = sorted(name for name in known_samplers() if not is_localized(name) and ":" not in name)
+BASES = sorted(base_samplers())
 ENGINES = ("reference", "cpu")
 LEVELS = {"K": 4, "n_min": 4, "sigma": 2.0, "eps_end": 0.01}
 # Samplers by which the methods of `sample` are recorded, in addition to chains by all of them.

@@ -10,6 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 from chains import FALSE_ALARM, play_program, quadratic_case
 from jaxtyping import Int8
+from single_steps import SAMPLERS, USUAL
 
 from sl_discs.chains.chains import program_of
 from sl_discs.engines.program import Engine
@@ -23,7 +24,6 @@ from sl_discs.models.model import Target, TargetModel
 from sl_discs.samplers.langevin import DLMC, DMALA
 from sl_discs.samplers.path import GWG, PathAuxiliary
 from sl_discs.samplers.sampler import Sampler
-from sl_discs.samplers.single_site import Exchange, Gibbs, Metropolis
 from sl_discs.testing.conformance import (
     Case,
     ConformanceError,
@@ -35,11 +35,8 @@ from sl_discs.testing.conformance import (
 )
 from sl_discs.testing.oracle import kernel_of
 
-# Base samplers of each kind, for checks of the engines.
-BASES = {
-    "gibbs": Gibbs(),
-    "metropolis": Metropolis(),
-    "exchange": Exchange(),
+# Every base sampler, for checks of the engines; few flips suit the few sites of the targets.
+BASES = {name: SAMPLERS[label] for name, label in USUAL.items()} | {
     "gwg": GWG(),
     "path_auxiliary": PathAuxiliary(adaptive=True, adapt_until=100),
     "dmala": DMALA(expected_flips=1.5),

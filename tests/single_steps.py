@@ -8,7 +8,7 @@ of a sampler with probability 1e-6.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import jax
@@ -21,10 +21,9 @@ from sl_discs.engines.program import Batch, Engine, init_chains
 from sl_discs.models.keys import StepKeys, Stream, chain_keys
 from sl_discs.models.quadratic import QuadraticModel, QuadraticParams, field_dtype, quadratic_params
 from sl_discs.models.terms import Coefficients
-from sl_discs.samplers.langevin import DLMC, DMALA
-from sl_discs.samplers.path import GWG, PathAuxiliary
+from sl_discs.samplers.langevin import DMALA
+from sl_discs.samplers.registry import BUILT_IN, base_samplers, registered
 from sl_discs.samplers.sampler import Sampler
-from sl_discs.samplers.single_site import Exchange, Gibbs, Metropolis
 from sl_discs.testing.conformance import all_states, chi_squared, state_index
 from sl_discs.testing.oracle import Kernel, LogDensity, kernel_of_steps
 
@@ -227,26 +226,20 @@ def check_steps(steps: Steps, kernels: list[Kernel], false_alarm: float, number:
         )
 
 
-_ADAPTING: dict[str, Any] = {"adaptive": True, "adapt_until": 50}
-SAMPLERS = {
-    "gibbs": Gibbs(),
-    "metropolis": Metropolis(),
-    "gibbs, sequential": Gibbs(scan="sequential"),
-    "metropolis, sequential": Metropolis(scan="sequential"),
-    "exchange": Exchange(),
-    "gwg": GWG(**_ADAPTING),
-    "gwg, 2 flips": GWG(num_flips=2),
-    "path_auxiliary": PathAuxiliary(**_ADAPTING),
-    "path_auxiliary, 3 flips": PathAuxiliary(num_flips=3),
-    "dmala": DMALA(**_ADAPTING),
-    "dmala, 1.7 flips": DMALA(expected_flips=1.7),
-    "dmala, fixed": DMALA(scaling="fixed", step_size=0.5),
-    "dmala, unadjusted": DMALA(adjusted=False),
-    "dmala, fixed, unadjusted": DMALA(scaling="fixed", step_size=0.5, adjusted=False),
-    "dlmc": DLMC(**_ADAPTING),
-    "dlmc, euler": DLMC(expected_flips=1.7, solver="euler_forward"),
-    "dlmc, fixed": DLMC(scaling="fixed", step_size=1.0),
-}
+def label_of(name: str, fields: Mapping[str, Any]) -> str:
+    """The name of a sampler with fields that differ from those of its class."""
+    return ", ".join([name, *(f"{field}={value}" for field, value in fields.items())])
+
+
+def examples_of(name: str) -> dict[str, Sampler]:
+    """The examples of a registered base sampler, which tests compare with the oracle."""
+    kind = type(registered(name).build({}))
+    return {label_of(name, fields): kind(**fields) for fields in kind.examples}
+
+
+# The first example of each sampler of the package, and all of them.
+USUAL = {name: next(iter(examples_of(name))) for name in base_samplers() if name in BUILT_IN}
+SAMPLERS = {label: one for name in USUAL for label, one in examples_of(name).items()}
 
 
 def _moments(sampler: Sampler) -> list[tuple[float, bool]]:

@@ -35,7 +35,7 @@ ROOMS = {
     "experiment": (16_700, 16_848),
     "solving": (30_500, 31_780),
     "sampling": (27_000, 27_433),
-    "testing": (5_500, 5_540),
+    "testing": (5_500, 5_500),
     "discs_plugin": (8_300, 8_300),
     "reproduction": (6_500, 7_061),
     "commands": (14_000, 15_050),

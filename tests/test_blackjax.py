@@ -23,7 +23,7 @@ from blackjax.util import run_inference_algorithm
 
 import sl_discs.blackjax as sl_blackjax
 
-NAMES = ["gwg", "path_auxiliary", "dmala", "gibbs", "metropolis", "exchange"]
+NAMES = registry.base_samplers()
 # Not multilinear, so that flip gains are only estimates.
 WEIGHTS = np.array(
     [[0.4, 1.1, -0.7, 0.2], [0, -0.3, 0.9, 1.2], [0, 0, 0.5, -1.4], [0, 0, 0, 0.1]], np.float32
@@ -38,7 +38,7 @@ def logdensity_fn(x):
 
 @pytest.mark.parametrize("name", slow_except(NAMES, ("path_auxiliary", "dmala", "exchange")))
 def test_steps_are_those_of_our_kernel(name):
-    fields = {"adapt_until": 20} if "adapt_until" in registry.sampler_fields(name) else {}
+    fields = {"adapt_until": 20} if "adapt_until" in registry.registered(name).fields else {}
     algorithm = getattr(sl_blackjax, name)(logdensity_fn, **fields)
     assert isinstance(algorithm, SamplingAlgorithm)
     sampler = build_method({"name": name} | fields).sampler
@@ -136,8 +136,7 @@ def test_states_without_probability_are_never_entered():
 
 
 def test_what_is_registered_is_there(monkeypatch):
-    monkeypatch.setattr(registry, "_FACTORIES", dict(registry._FACTORIES))
-    monkeypatch.setattr(registry, "_DEFAULTS", dict(registry._DEFAULTS))
+    monkeypatch.setattr(registry, "_REGISTERED", dict(registry._REGISTERED))
     registry.register_sampler("of_ones_own", Metropolis)
     for algorithm in (
         sl_blackjax.of_ones_own(logdensity_fn),

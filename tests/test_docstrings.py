@@ -41,8 +41,7 @@ GIVEN = {
 def test_the_example_prints_what_is_shown(name, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     # Other tests look at what is registered.
-    for kept in ("_FACTORIES", "_DEFAULTS"):
-        monkeypatch.setattr(registry, kept, dict(getattr(registry, kept)))
+    monkeypatch.setattr(registry, "_REGISTERED", dict(registry._REGISTERED))
     found = pkgutil.resolve_name(name)
     text = found.__doc__
     module = pkgutil.resolve_name(found.__module__)

@@ -190,8 +190,7 @@ def test_the_log_density_on_a_ring_has_its_log_z():
 
 
 def test_commands_that_import_the_sampler_of_ones_own_do_not_check_it(monkeypatch):
-    monkeypatch.setattr(registry, "_FACTORIES", dict(registry._FACTORIES))
-    monkeypatch.setattr(registry, "_DEFAULTS", dict(registry._DEFAULTS))
+    monkeypatch.setattr(registry, "_REGISTERED", dict(registry._REGISTERED))
     monkeypatch.setattr(conformance, "check_case", lambda *given, **options: pytest.fail("checked"))
     exec(code_of("docs/own_sampler.md")[0], {"__name__": "one_or_two"})
     assert "one_or_two" in registry.known_samplers()
@@ -201,8 +200,7 @@ def test_commands_that_import_the_sampler_of_ones_own_do_not_check_it(monkeypatc
 def test_the_sampler_of_ones_own_conforms_as_printed(monkeypatch):
     """`check_sampler` is in the page's code."""
     # Other tests look at what is registered.
-    monkeypatch.setattr(registry, "_FACTORIES", dict(registry._FACTORIES))
-    monkeypatch.setattr(registry, "_DEFAULTS", dict(registry._DEFAULTS))
+    monkeypatch.setattr(registry, "_REGISTERED", dict(registry._REGISTERED))
     names = {"__name__": "__main__"}
     sampler, use, adaptive = code_of("docs/own_sampler.md")
     exec(sampler, names)

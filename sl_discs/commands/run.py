@@ -47,8 +47,7 @@ from sl_discs.experiment.settings import Settings
 from sl_discs.instances.dataset import graph_types
 from sl_discs.localization.method import Method, method_config, method_fields
 from sl_discs.localization.schedule import Localization
-from sl_discs.samplers import known_samplers
-from sl_discs.samplers.registry import is_localized, own_name, sampler_fields
+from sl_discs.samplers.registry import base_samplers, known_samplers, own_name, registered
 from sl_discs.support.errors import InputError
 from sl_discs.support.figures import or_warn
 from sl_discs.support.files import check_writable
@@ -73,9 +72,8 @@ _MODEL = _define_config(
     "model_config", help_string=f"Model config. Fields, as --model_config.FIELD=VALUE:\n{words}"
 )
 words = "\n".join(
-    f"{name}: {', '.join(f'{field}={value}' for field, value in sampler_fields(name).items())}"
-    for name in known_samplers()
-    if not is_localized(name)
+    f"{name}: {', '.join(f'{field}={value}' for field, value in registered(name).fields.items())}"
+    for name in base_samplers()
 )
 _OF_LOCALIZATION = _lines(section_of(Localization, "Attributes"))
 _SAMPLER = _define_config(

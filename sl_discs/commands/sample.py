@@ -31,7 +31,7 @@ from sl_discs.commands.command import Command, Given, define_arguments, own_flag
 from sl_discs.commands.problem_file import numbered, read_problems
 from sl_discs.engines.compiled import keep_programs
 from sl_discs.engines.devices import one_device_per_core
-from sl_discs.samplers.registry import is_localized, known_samplers
+from sl_discs.samplers.registry import base_samplers
 from sl_discs.sampling.draw_samples import SampleOptions, drawn_from, sample
 from sl_discs.sampling.samples import Samples, numbers, summary_lines
 from sl_discs.support.figures import or_warn
@@ -44,8 +44,7 @@ _STOPPING = (
     "\nstopping with the draws made so far; a second signal ends at once and saves nothing\n"
 )
 
-_BASES = [name for name in known_samplers() if not is_localized(name)]
-ARGUMENTS = define_arguments(FLAGS, sample, {"sampler": _BASES}, ["temperature"])
+ARGUMENTS = define_arguments(FLAGS, sample, {"sampler": base_samplers()}, ["temperature"])
 problem_file.define_flags(define)
 define.integer(
     "top", 20, "Number of marginals to print, those nearest to 1/2 first.", lower_bound=0

@@ -36,7 +36,7 @@ from sl_discs.models import keys
 from sl_discs.models.batching import AnyArray, cond_for_batch
 from sl_discs.models.functions import GradientModel, ValueAndGrad
 from sl_discs.models.model import MOST_VALUES, Sites
-from sl_discs.samplers.registry import IN_DISCS, PREFIX, is_localized, known_samplers
+from sl_discs.samplers.registry import IN_DISCS, PREFIX, base_samplers
 from sl_discs.samplers.sampler import Sampler
 from sl_discs.support.errors import InputError
 
@@ -54,8 +54,7 @@ def sampler_names() -> list[str]:
     """Returns every sampler that the plugin adds to DISCS, to which its own samplers need not be
     added.
     """
-    bases = [name for name in known_samplers() if not is_localized(name)]
-    own = [IN_DISCS + name for name in bases]
+    own = [IN_DISCS + name for name in base_samplers()]
     return [
         *(PREFIX + name for name in upstream.sampler_names()),
         *own,

@@ -10,17 +10,11 @@ from typing import Any
 from ml_collections import config_dict
 
 from sl_discs.localization.schedule import MIN_FINAL_SNR, Localization
-from sl_discs.samplers.registry import (
-    base_name,
-    build_sampler,
-    is_localized,
-    localized_name,
-    own_name,
-    sampler_fields,
-)
+from sl_discs.samplers.registry import BUILT_IN, is_localized, localized_name, own_name, registered
 from sl_discs.samplers.sampler import Sampler
 from sl_discs.support.checks import real, shown
 from sl_discs.support.errors import InputError
+from sl_discs.support.own_code import imported
 
 # Fields of DISCS's sampler configs that have no effect here, accepted so that its files work.
 IGNORED_SAMPLER_FIELDS = {"use_fast_path", "approx_with_grad", "schedule_step", "reset_z_est"}
@@ -33,11 +27,19 @@ LAST_STATE, SIGN_OF_Y, NOT_LOCALIZED = "last state", "sign(Y)", "last state (not
 
 @dataclasses.dataclass(frozen=True)
 class Method:
-    """The sampler behind a name such as `path_auxiliary` or `sl_path_auxiliary`."""
+    """A sampler, localized or not.
+
+    Attributes:
+      name: such as `path_auxiliary` or `sl_path_auxiliary`.
+      sampler: the base sampler.
+      localization: around it; None: there is none.
+      fields: all of its config, `name` among them.
+    """
 
     name: str
     sampler: Sampler
     localization: Localization | None
+    fields: Mapping[str, Any] = dataclasses.field(default_factory=dict, compare=False)
 
     @property
     def final_is(self) -> str:
@@ -59,14 +61,22 @@ def not_localized_note(names: Sequence[str]) -> str:
     )
 
 
+def code_of(name: str) -> dict[str, str]:
+    """Returns the user's code on which a sampler's results depend, with its digests; none if it is
+    built in.
+    """
+    if name in BUILT_IN:
+        return {}
+    return {f"import {code}": sha256 for code, sha256 in imported().items()}
+
+
 def method_fields(name: str) -> dict[str, Any]:
     """Returns all config fields of a sampler or `sl_` variant, with their defaults; `name` among
     them.
     """
     name = own_name(name)
-    base_name(name)
     localized = dataclasses.asdict(Localization()) if is_localized(name) else {}
-    return {"name": name} | sampler_fields(name) | localized
+    return {"name": name} | registered(name).fields | localized
 
 
 def method_config(name: str) -> config_dict.ConfigDict:
@@ -141,8 +151,10 @@ def build_method(fields: Mapping[str, Any]) -> Method:
         one: fields[one] for one in fields if one in known or one not in IGNORED_SAMPLER_FIELDS
     }
     values = _complete(name, given, known)
-    sampler = build_sampler(name, {field: values[field] for field in sampler_fields(name)})
-    if not is_localized(name):
-        return Method(name, sampler, None)
-    schedule = {field.name: values[field.name] for field in dataclasses.fields(Localization)}
-    return Method(name, sampler, Localization(**schedule))
+    base = registered(name)
+    sampler = base.build({field: values[field] for field in base.fields})
+    localization = None
+    if is_localized(name):
+        schedule = {field.name: values[field.name] for field in dataclasses.fields(Localization)}
+        localization = Localization(**schedule)
+    return Method(name, sampler, localization, values)

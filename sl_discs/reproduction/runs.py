@@ -22,9 +22,9 @@ from sl_discs.experiment.run_sampler import (
     total_chain_steps,
 )
 from sl_discs.instances.graph import Dataset
+from sl_discs.localization.method import code_of
 from sl_discs.problems.kind import PENALTY
 from sl_discs.reproduction.cells import Cell
-from sl_discs.samplers.registry import code_of
 from sl_discs.support.documents import Damaged, read_json, write_json
 from sl_discs.support.identity import digest
 from sl_discs.support.terminal import progress_bar, tell

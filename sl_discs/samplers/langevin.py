@@ -24,7 +24,7 @@ from jaxtyping import Array, Bool, Float, Int
 from sl_discs.models import keys
 from sl_discs.models.batching import chain_max, chain_mean
 from sl_discs.samplers.draws import LOWEST_LOGIT, floored_logits
-from sl_discs.samplers.sampler import BalancedSampler, Chain, Info, accept_or_keep
+from sl_discs.samplers.sampler import ADAPTIVE, BalancedSampler, Chain, Info, accept_or_keep
 from sl_discs.support.checks import one_of
 from sl_discs.support.errors import InputError
 
@@ -57,35 +57,38 @@ def _log_chain_mean(value: Float[Array, ""]) -> Float[Array, ""]:
     return top + jnp.log(chain_mean(jnp.exp(value - top)))
 
 
+FIXED = {"scaling": "fixed", "step_size": 0.5}
+
+
 @dataclasses.dataclass(frozen=True)
 class DMALA(BalancedSampler):
     """Discrete Metropolis-adjusted Langevin; `adjusted=False` is DULA.
 
     Attributes:
       scaling: `normalized` or `fixed`, see the module.
-      expected_flips: n of the normalized form, or its initial value with adaptation.
+      expected_flips: n of the normalized form, or its initial value with adaptation, by which n +=
+        3 gain (acceptance - target), at least 1.
       step_size: of the fixed form.
-      adaptive: whether n adapts to the acceptance (n += 3 gain (acceptance - target), at least 1).
-      target_acceptance_rate: target of the adaptation of n.
-      adapt_until: step at which adaptation ends; None: never.
       shared_scale: DISCS's form of the normalized step, from the mean over the chains of an
         instance. It breaks detailed balance (total variation 0.01 to 0.03 on small cases) and
         serves to match published runs.
       adjusted: whether to apply the Metropolis-Hastings test.
-      balancing_fn_type: SQRT, RATIO, MAX or MIN.
     """
 
     adapts: ClassVar[str | None] = "expected_flips"
+    examples: ClassVar = [
+        ADAPTIVE,
+        {"expected_flips": 1.7},
+        FIXED,
+        {"adjusted": False},
+        FIXED | {"adjusted": False},
+    ]
 
     scaling: str = "normalized"
     expected_flips: float = 3.0
     step_size: float = 0.2
-    adaptive: bool = False
-    target_acceptance_rate: float = 0.574
-    adapt_until: int | None = None
     shared_scale: bool = False
     adjusted: bool = True
-    balancing_fn_type: str = "SQRT"
 
     def __post_init__(self):
         one_of("sampler_config.scaling", self.scaling, ("normalized", "fixed"))
@@ -127,7 +130,7 @@ class DMALA(BalancedSampler):
         """Flips each site independently, and applies the Metropolis-Hastings test with the reverse
         flips from y.
         """
-        (x, field, state) = chain
+        x, field, state = chain
         sites = target.sites
         mask = target.mask
         weights = self.balanced(target.gains(x, field))
@@ -146,14 +149,13 @@ class DMALA(BalancedSampler):
             acceptance = jnp.float32(1)
         accepted = keys.uniforms(keys.fold(key, 1)) < acceptance
         x, field = accept_or_keep(accepted, (y, field_y), (x, field))
+        hops = jnp.where(accepted, jnp.sum(flips, dtype=jnp.float32), 0.0)
         state = DMALAState(
             state.steps + 1,
             state.num_ll_calls + self.calls_a_step,
             self._next_expected_flips(state, acceptance, mask),
         )
-        return Chain(x, field, state), Info(
-            acceptance, jnp.where(accepted, jnp.sum(flips, dtype=jnp.float32), 0.0)
-        )
+        return Chain(x, field, state), Info(acceptance, hops)
 
     def _next_expected_flips(self, state, acceptance, mask):
         if not self.adaptive:
@@ -212,6 +214,7 @@ class DLMC(DMALA):
     """
 
     several_values: ClassVar[bool] = False
+    examples: ClassVar = [ADAPTIVE, {"expected_flips": 1.7, "solver": EULER}, FIXED]
 
     solver: str = INTERPOLATE
 

@@ -16,7 +16,7 @@ from jaxtyping import Array, Float, Int
 
 from sl_discs.models import keys
 from sl_discs.samplers.draws import draw_sites, log_probability, softmax_weights
-from sl_discs.samplers.sampler import BalancedSampler, Chain, Info, accept_or_keep
+from sl_discs.samplers.sampler import ADAPTIVE, BalancedSampler, Chain, Info, accept_or_keep
 from sl_discs.support.errors import InputError
 
 
@@ -36,26 +36,19 @@ class PathSampler(BalancedSampler):
     whole path.
 
     Attributes:
-      num_flips: number of draws, or the initial radius with adaptation.
-      adaptive: whether to draw round(radius) sites, where the radius adapts to each chain's
-        acceptance.
-      target_acceptance_rate: target of the adaptation of the radius.
-      adapt_until: step at which adaptation ends; None: never.
+      num_flips: number of draws; with adaptation, which draws round(radius) sites, the initial
+        radius.
       shared_adaptation: whether all chains of an instance adapt to their mean acceptance, as in
         DISCS.
-      balancing_fn_type: SQRT, RATIO, MAX or MIN.
       replacement: whether a site can be drawn again.
     """
 
     replacement: ClassVar[bool]
     adapts: ClassVar[str | None] = "radius"
+    examples: ClassVar = [ADAPTIVE, {"num_flips": 3}]
 
     num_flips: int = 1
-    adaptive: bool = False
-    target_acceptance_rate: float = 0.574
-    adapt_until: int | None = None
     shared_adaptation: bool = False
-    balancing_fn_type: str = "SQRT"
 
     def __post_init__(self):
         if not 1 <= self.num_flips < 2**31:
@@ -118,8 +111,7 @@ class PathSampler(BalancedSampler):
         change = target.change(x, field, y, field_y)
         acceptance = jnp.exp(jnp.minimum(change + log_back - log_there, 0.0))
 
-        uniform = keys.uniforms(keys.fold(key, 1))
-        accepted = uniform < acceptance
+        accepted = keys.uniforms(keys.fold(key, 1)) < acceptance
         x, field = accept_or_keep(accepted, (y, field_y), (x, field))
         hops = jnp.where(accepted, jnp.sum(drawn.flips, dtype=jnp.float32), 0.0)
         radius = state.radius

@@ -6,7 +6,7 @@ import dataclasses
 import inspect
 import re
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 from sl_discs.samplers.langevin import DLMC, DMALA, INTERPOLATE
 from sl_discs.samplers.path import GWG, PathAuxiliary
@@ -23,12 +23,51 @@ IN_DISCS = "sldiscs_"
 # Names for a sampler: those with a meaning of their own are never looked up among the registered
 # ones.
 _NAME = re.compile(rf"(?!{PREFIX}|{IN_DISCS})[A-Za-z]\w*")
-_PAPER_NAMES = {"GWG": "gwg", "PAS": "path_auxiliary", "DMALA": "dmala"}
-_PAPER_NAMES |= {f"SL-{paper}": PREFIX + name for paper, name in _PAPER_NAMES.items()}
-_NOT_FREE = {"auto", *_PAPER_NAMES}
+PAPER_NAMES = {"GWG": "gwg", "PAS": "path_auxiliary", "DMALA": "dmala"}
+PAPER_NAMES |= {f"SL-{paper}": PREFIX + name for paper, name in PAPER_NAMES.items()}
+_NOT_FREE = {"auto", *PAPER_NAMES}
 
-_FACTORIES: dict[str, Callable[..., Sampler]] = {}
-_DEFAULTS: dict[str, dict[str, object]] = {}
+
+class Registered(NamedTuple):
+    """A base sampler.
+
+    Attributes:
+      name: by which it was registered.
+      factory: returns the sampler.
+      fields: of its config, the arguments of the factory, with their defaults.
+    """
+
+    name: str
+    factory: Callable[..., Sampler]
+    fields: dict[str, Any]
+
+    def build(self, fields: dict[str, Any]) -> Sampler:
+        """Returns the sampler with these fields, and the defaults of the others.
+
+        Raises:
+          InputError: the factory returned no sampler, or one that is not hashable.
+        """
+        sampler = self.factory(**self.fields | fields)
+        if not isinstance(sampler, Sampler):
+            if not all(
+                callable(getattr(sampler, method, None)) for method in ("make_init_state", "step")
+            ):
+                raise InputError(
+                    f"sampler {self.name!r}: its factory returned {shown(sampler)}; expected a "
+                    "Sampler, or an object with DISCS's methods make_init_state and step"
+                )
+            sampler = StepSampler(sampler)
+        try:
+            hash(sampler)
+        except TypeError as error:
+            raise InputError(
+                f"sampler {self.name!r}: {error}; make the class a dataclass with frozen=True and "
+                "hashable fields"
+            ) from None
+        return sampler
+
+
+_REGISTERED: dict[str, Registered] = {}
 
 
 def register_sampler(name: str, factory: Callable[..., Sampler], **defaults: object) -> None:
@@ -36,7 +75,7 @@ def register_sampler(name: str, factory: Callable[..., Sampler], **defaults: obj
 
     Example:
         >>> register_sampler("one_flip", GWG, adaptive=False)
-        >>> sampler_fields("sl_one_flip")["adaptive"]  # now known to `solve`, `sample` and commands
+        >>> registered("sl_one_flip").fields["adaptive"]  # now known everywhere
         False
 
     Args:
@@ -52,19 +91,20 @@ def register_sampler(name: str, factory: Callable[..., Sampler], **defaults: obj
       InputError: a name that is taken or begins with `sl_`, or a factory that cannot be called with
         `defaults`.
     """
-    if not _NAME.fullmatch(text("name", name)) or name in _NOT_FREE or name in _FACTORIES:
+    if not _NAME.fullmatch(text("name", name)) or name in _NOT_FREE or name in _REGISTERED:
         raise InputError(
             f"sampler name {name!r} is taken, or is not one; expected letters, digits and _, as in "
             f"own_gwg, without {PREFIX} or {IN_DISCS} in front"
         )
-    _check_factory(name, factory, defaults)
-    _FACTORIES[name] = factory
-    _DEFAULTS[name] = defaults
+    _REGISTERED[name] = Registered(name, factory, _fields_of(name, factory, defaults))
 
 
-def _check_factory(
+def _fields_of(
     name: str, factory: Callable[..., Sampler], defaults: Mapping[str, object]
-) -> None:
+) -> dict[str, Any]:
+    """Returns the arguments of a factory with their defaults; InputError if it cannot be called
+    with them.
+    """
     try:
         parameters = inspect.signature(function("factory", factory)).parameters.values()
     except ValueError as error:
@@ -73,23 +113,18 @@ def _check_factory(
         raise InputError(
             f"sampler {name!r}: its class does not define {join_names(lacking, 'and')}"
         )
-    named = [p for p in parameters if p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)]
-    if required := [p.name for p in named if p.default is p.empty and p.name not in defaults]:
+    named = {
+        p.name: p.default for p in parameters if p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)
+    }
+    takes_any = any(p.kind == p.VAR_KEYWORD for p in parameters)
+    if (unknown := sorted(set(defaults) - set(named))) and not takes_any:
+        raise InputError(f"sampler {name!r}: its factory has no argument {join_names(unknown)}")
+    fields = {**named, **defaults}
+    if required := [name for name, value in fields.items() if value is inspect.Parameter.empty]:
         raise InputError(
             f"sampler {name!r}: {join_names(required, 'and')} of its factory must have a default"
         )
-    takes_any = any(p.kind == p.VAR_KEYWORD for p in parameters)
-    if (unknown := sorted(set(defaults) - {p.name for p in named})) and not takes_any:
-        raise InputError(f"sampler {name!r}: its factory has no argument {join_names(unknown)}")
-
-
-def code_of(name: str) -> dict[str, str]:
-    """Returns the user's code on which a sampler's results depend, with its digests; none if it is
-    built in.
-    """
-    if name in BUILT_IN:
-        return {}
-    return {f"import {code}": digest for code, digest in imported().items()}
+    return fields
 
 
 def localized_name(base: str) -> str:
@@ -99,7 +134,7 @@ def localized_name(base: str) -> str:
 
 def name_of_paper(name: str) -> str:
     """Returns `sl_path_auxiliary` for the paper's `SL-PAS`, and other names as they are."""
-    return _PAPER_NAMES.get(name, name)
+    return PAPER_NAMES.get(name, name)
 
 
 def own_name(name: str) -> str:
@@ -107,7 +142,7 @@ def own_name(name: str) -> str:
 
     It may be given by the paper's, `SL-PAS`, or as in DISCS's programs: `sl_sldiscs_gwg`.
     """
-    return re.sub(f"^({PREFIX}|){IN_DISCS}", r"\1", _PAPER_NAMES.get(name, name))
+    return re.sub(f"^({PREFIX}|){IN_DISCS}", r"\1", PAPER_NAMES.get(name, name))
 
 
 def is_localized(name: str) -> bool:
@@ -115,75 +150,39 @@ def is_localized(name: str) -> bool:
     return name.startswith(PREFIX)
 
 
+def base_samplers() -> list[str]:
+    """Returns the names of base samplers."""
+    return [*_REGISTERED]
+
+
 def known_samplers() -> list[str]:
     """Returns the names of base samplers and their localized variants."""
-    return [*_FACTORIES, *map(localized_name, _FACTORIES)]
+    return [*_REGISTERED, *map(localized_name, _REGISTERED)]
 
 
-def base_name(name: str, *, variants: bool = True) -> str:
-    """Returns the name of the base sampler of a sampler or its variant.
+def registered(name: str, *, variants: bool = True) -> Registered:
+    """Returns the base sampler of a name, its own or that of its variant.
 
     Raises:
-      InputError: an unknown name; it lists those of variants where they are accepted.
+      InputError: an unknown name; the message lists variants where they are accepted.
     """
     base = name.removeprefix(PREFIX)
-    if base not in _FACTORIES:
+    if base not in _REGISTERED:
         code = f"; not registered by --import={','.join(imported())}" if imported() else ""
-        known = ", ".join(known_samplers() if variants else _FACTORIES)
-        papers = ", ".join(paper for paper in _PAPER_NAMES if variants or "-" not in paper)
+        known = ", ".join(known_samplers() if variants else _REGISTERED)
+        papers = ", ".join(paper for paper in PAPER_NAMES if variants or "-" not in paper)
         raise InputError(f"unknown sampler {name!r}{code}; known: {known}, and {papers}")
-    return base
+    return _REGISTERED[base]
 
 
 def registered_name(kind: type[Sampler]) -> str:
     """Returns the name by which a class is registered, itself or as what a factory returns;
     otherwise its own.
     """
-    for name, factory in _FACTORIES.items():
+    for name, factory, _ in _REGISTERED.values():
         if factory is kind or inspect.signature(factory).return_annotation in (kind, kind.__name__):
             return name
     return kind.__name__
-
-
-def sampler_fields(name: str) -> dict[str, Any]:
-    """Returns config fields of a base sampler with their defaults."""
-    base = base_name(name)
-    parameters = inspect.signature(_FACTORIES[base]).parameters.values()
-    return {p.name: p.default for p in parameters if p.default is not p.empty} | _DEFAULTS[base]
-
-
-def counts_sweeps(name: str) -> bool:
-    """Returns whether a sampler's steps are counted in sweeps over all sites
-    (`Sampler.counts_sweeps`).
-    """
-    return getattr(_FACTORIES[base_name(name)], "counts_sweeps", False)
-
-
-def build_sampler(name: str, fields: Mapping[str, Any]) -> Sampler:
-    """Returns the base sampler of `name` with the given config fields.
-
-    Raises:
-      InputError: an unknown name, or a factory that returned no sampler, or one that is not
-        hashable.
-    """
-    sampler = _FACTORIES[base_name(name)](**fields)
-    if not isinstance(sampler, Sampler):
-        if not all(
-            callable(getattr(sampler, method, None)) for method in ("make_init_state", "step")
-        ):
-            raise InputError(
-                f"sampler {name!r}: its factory returned {shown(sampler)}; expected a Sampler, "
-                "or an object with DISCS's methods make_init_state and step"
-            )
-        sampler = StepSampler(sampler)
-    try:
-        hash(sampler)
-    except TypeError as error:
-        raise InputError(
-            f"sampler {name!r}: {error}; make the class a dataclass with frozen=True and hashable "
-            "fields"
-        ) from None
-    return sampler
 
 
 def _dmala(adaptive: bool = True, co_opt_prob: bool = True, **fields: Any) -> DMALA:
@@ -204,22 +203,26 @@ def _dlmc(solver: str = INTERPOLATE, n: float = 3.0, **fields: Any) -> DLMC:
     return DLMC(**dataclasses.asdict(langevin), solver=solver)
 
 
-# The fields that these two pass on, and those of the second for the first.
-_PASSED_ON: dict[str, Any] = {one.name: one.default for one in dataclasses.fields(DMALA)}
-for _own in ("scaling", "adaptive"):
-    del _PASSED_ON[_own]
-_OF_DLMC = {"adaptive": True, "co_opt_prob": True} | _PASSED_ON
-del _OF_DLMC["expected_flips"], _OF_DLMC["shared_scale"]
+def _passed_on(*own: str) -> dict[str, Any]:
+    """Returns the fields that these factories pass on, all but their own."""
+    return {one.name: one.default for one in dataclasses.fields(DMALA) if one.name not in own}
+
 
 # Adaptive as in DISCS's configs: one flip misses the published means
 # (tests/reproduction/test_published.py).
 register_sampler("gwg", GWG, adaptive=True)
 register_sampler("path_auxiliary", PathAuxiliary, adaptive=True)
-register_sampler("dmala", _dmala, **_PASSED_ON)
+register_sampler("dmala", _dmala, **_passed_on("scaling", "adaptive"))
 register_sampler("gibbs", Gibbs)
 register_sampler("metropolis", Metropolis)
 register_sampler("exchange", Exchange)
-register_sampler("dlmc", _dlmc, **_OF_DLMC)
+register_sampler(
+    "dlmc",
+    _dlmc,
+    adaptive=True,
+    co_opt_prob=True,
+    **_passed_on("scaling", "adaptive", "expected_flips", "shared_scale"),
+)
 
 # The names that every process knows; any other was registered by a user's code.
 BUILT_IN = frozenset(known_samplers())

@@ -77,6 +77,9 @@ class Sampler(abc.ABC):
     # Whether it leaves the new values to `Model.sites`, and so can run where sites have more than
     # two.
     several_values: ClassVar[bool] = False
+    # Fields of samplers of the class that together cover its rules: tests compare the steps of
+    # each, on every engine that can run it, with the matrix of `sl_discs.testing.oracle`.
+    examples: ClassVar[list[dict[str, Any]]] = [{}]
 
     @property
     def couples_chains(self) -> bool:
@@ -187,10 +190,15 @@ BALANCING = {
 }
 
 
+ADAPTIVE = {"adaptive": True, "adapt_until": 50}
+
+
+@dataclasses.dataclass(frozen=True)
 class BalancedSampler(Sampler):
     """Proposes by balanced weights, with a scale that may adapt to a target acceptance, per chain.
 
     Attributes:
+      adaptive: whether the scale adapts.
       target_acceptance_rate: target of the adaptation.
       adapt_until: step at which adaptation ends; None: never. A sampler whose scale never stops
         depending on the past is slightly inexact.
@@ -200,9 +208,10 @@ class BalancedSampler(Sampler):
     calls_a_step: ClassVar[int] = 4
     several_values: ClassVar[bool] = True
 
-    target_acceptance_rate: float
-    adapt_until: int | None
-    balancing_fn_type: str
+    adaptive: bool = False
+    target_acceptance_rate: float = 0.574
+    adapt_until: int | None = None
+    balancing_fn_type: str = "SQRT"
 
     def __post_init__(self):
         if not 0 < self.target_acceptance_rate < 1:

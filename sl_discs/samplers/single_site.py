@@ -38,6 +38,7 @@ class SingleSiteSampler(Sampler):
     calls_a_step: ClassVar[int] = 2
     counts_sweeps: ClassVar[bool] = True
     several_values: ClassVar[bool] = True
+    examples: ClassVar = [{}, {"scan": SEQUENTIAL}]
 
     scan: str = RANDOM
 
@@ -74,7 +75,7 @@ class SingleSiteSampler(Sampler):
         return jnp.argmax(jnp.cumsum(mask) > place)
 
     def kernel(self, key, target, chain):
-        (x, field, state) = chain
+        x, field, state = chain
         sites = target.sites
         site = self.site(keys.fold(key, 0), state, target.mask)
         # A single alternative needs no weights, and gains may be unknown or cost more than one
@@ -84,8 +85,7 @@ class SingleSiteSampler(Sampler):
         field_y = target.update(x, field, y)
         change = target.change(x, field, y, field_y)
         acceptance = self.acceptance(change, sites.log_chance(x, y, logits))
-        uniform = keys.uniforms(keys.fold(key, 1))
-        accepted = uniform < acceptance
+        accepted = keys.uniforms(keys.fold(key, 1)) < acceptance
         x, field = accept_or_keep(accepted, (y, field_y), (x, field))
         return Chain(x, field, state.next(self.calls_a_step)), Info(
             acceptance, accepted.astype(jnp.float32)

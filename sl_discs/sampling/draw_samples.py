@@ -22,11 +22,10 @@ from sl_discs.problems.density import LogDensity
 from sl_discs.problems.kind import KINDS
 from sl_discs.problems.problem import checked_problem
 from sl_discs.samplers.registry import (
-    base_name,
     is_localized,
     localized_name,
     own_name,
-    sampler_fields,
+    registered,
 )
 from sl_discs.samplers.sampler import Sampler
 from sl_discs.sampling import exact, localized, low_rank, plain_chains, tempering
@@ -169,7 +168,7 @@ def drawn_from(problem: Problem | LogDensity, options: SampleOptions) -> Samples
 
 
 def _kernel(name: str, fields: Mapping[str, Any]) -> Sampler:
-    own = {field: fields.get(field, value) for field, value in sampler_fields(name).items()}
+    own = {field: fields.get(field, value) for field, value in registered(name).fields.items()}
     return build_method({"name": name, **own}).sampler
 
 
@@ -232,7 +231,7 @@ class SampleOptions:
                 f"sampler is {shown(sampler)}; expected a base sampler, such as 'gibbs'", "sampler"
             )
         plain["sampler"] = sampler = "gibbs" if sampler == AUTO else sampler
-        base_name(sampler, variants=False)
+        registered(sampler, variants=False)
         name = localized_name(sampler) if self.method == "localization" else sampler
         arguments = [field.name for field in dataclasses.fields(self) if field.name != "fields"]
         known = sorted({*method_fields(name)} - {"name"})

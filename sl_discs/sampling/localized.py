@@ -30,7 +30,7 @@ from sl_discs.chains.budget import Budget
 from sl_discs.chains.chains import Chains, anneal
 from sl_discs.engines.choice import choose_engine
 from sl_discs.localization.method import SIGN_OF_Y, Method, build_method
-from sl_discs.samplers.registry import counts_sweeps, localized_name
+from sl_discs.samplers.registry import localized_name
 from sl_discs.sampling.diagnostics import FALSE_ALARM, LEAST_ESS, above
 from sl_discs.sampling.drawn import Drawn, Request, magnetisations, packed
 from sl_discs.sampling.plain_chains import ORDERED, RecordedChains
@@ -86,7 +86,7 @@ def draw(request: Request, budget: Budget) -> Drawn:
     assert method.localization is not None
     at_first = method.localization.first_signal_to_noise()
     together = _TOGETHER * groups
-    steps = levels * _SWEEPS_A_LEVEL * (size if counts_sweeps(request.sampler) else 1)
+    steps = levels * _SWEEPS_A_LEVEL * (size if method.sampler.counts_sweeps else 1)
     settings = ChainSettings(
         batch_size=together,
         chain_length=steps,

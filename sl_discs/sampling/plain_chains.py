@@ -22,7 +22,7 @@ from sl_discs.chains.chains import Chains
 from sl_discs.engines.choice import choose_engine
 from sl_discs.engines.program import ChainTemperatures, Program
 from sl_discs.models.functions import checked
-from sl_discs.samplers.registry import build_sampler, counts_sweeps, sampler_fields
+from sl_discs.samplers.registry import registered
 from sl_discs.samplers.single_site import RANDOM, SEQUENTIAL
 from sl_discs.sampling.diagnostics import diagnose
 from sl_discs.sampling.drawn import Averages, Drawn, Request, magnetisations, packed
@@ -235,14 +235,15 @@ class RecordedChains(Chains):
             can do that.
         """
         terms = request.terms
-        fields = sampler_fields(request.sampler)
+        base = registered(request.sampler)
+        fields = dict(base.fields)
         if request.sampler in ORDERED:
             fields |= {"scan": SEQUENTIAL}
         own = {name: request.fields.get(name, value) for name, value in fields.items()}
         if "adapt_until" in own:
             until = max(1, adapting * terms.num_sites // _SITES_A_STEP)
             own["adapt_until"] = min(until, request.fields.get("adapt_until") or until)
-        kernel = build_sampler(request.sampler, own)
+        kernel = base.build(own)
         chosen, _ = choose_engine(request.engine, kernel, num_chains=0)
         shape = shape_of_one(terms, num_chains)
         check_memory(
@@ -259,7 +260,7 @@ class RecordedChains(Chains):
         self.num_chains = num_chains
         self.rungs = rungs
         self.steps = 0
-        few_sites = counts_sweeps(request.sampler)
+        few_sites = kernel.counts_sweeps
         self.sweep = self.size if few_sites else -(-self.size // _SITES_A_STEP)
         self.clusters = (
             clusters if clusters and chosen.has_clusters(self.sampler, self.batch) else 0

@@ -19,7 +19,7 @@ from sl_discs.engines.program import Engine
 from sl_discs.localization.method import IGNORED_SAMPLER_FIELDS, Method, build_method, method_fields
 from sl_discs.problems import Problem
 from sl_discs.problems.problem import of_series, samples_of_frame
-from sl_discs.samplers.registry import base_name, counts_sweeps, own_name
+from sl_discs.samplers.registry import own_name, registered
 from sl_discs.samplers.single_site import SEQUENTIAL, Metropolis
 from sl_discs.support.checks import (
     boolean,
@@ -118,7 +118,7 @@ class SolveOptions:
                 values["beside"] = Beside.SEARCHES
         else:
             values["sampler"] = own_name(self.sampler)
-            base_name(values["sampler"])
+            registered(values["sampler"])
         for name in "chains", "steps":
             if getattr(self, name) is not None:
                 values[name] = integer(name, getattr(self, name), 1, bits=31)
@@ -172,7 +172,7 @@ class SolveOptions:
         """Whether the sampler tries one site a step, or a pair, so that its steps are counted in
         sweeps.
         """
-        return counts_sweeps(self.sampler)
+        return self.built.sampler.counts_sweeps
 
     @property
     def bound_seconds(self) -> float:

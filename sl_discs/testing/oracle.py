@@ -31,6 +31,8 @@ from sl_discs.testing.conformance import all_states
 
 LogDensity = Float64[np.ndarray, "S"]
 Mask = Bool[np.ndarray, "N"]
+# Every next state of a state, with the probabilities of proposing it and of the reverse.
+Proposals = Callable[[int], Iterable[tuple[int, float, float]]]
 
 # Locally balanced weights: g(t) = t g(1/t).
 BALANCING = {
@@ -75,9 +77,35 @@ class Kernel(NamedTuple):
     acceptance: Float64[np.ndarray, "S"]
 
 
+class Step(NamedTuple):
+    """What the law of a step depends on besides the sampler.
+
+    Attributes:
+      log_density: of the target.
+      mask: sites that may flip.
+      coupled: which sites are; None: every two.
+      proposed: log-density whose flip gains weigh the proposals; None: that of the target.
+      scale: the adaptive radius or expected number of flips; None: its initial value.
+      frozen: whether the step comes after `adapt_until`.
+      done: number of earlier steps, which determines the next site of a sequential scan.
+    """
+
+    log_density: LogDensity
+    mask: Mask
+    coupled: Bool[np.ndarray, "N N"] | None = None
+    proposed: LogDensity | None = None
+    scale: float | None = None
+    frozen: bool = False
+    done: int = 0
+
+    @property
+    def proposals_by(self) -> LogDensity:
+        return self.log_density if self.proposed is None else self.proposed
+
+
 def kernel_of_proposals(
     log_density: LogDensity,
-    proposals: Callable[[int], Iterable[tuple[int, float, float]]],
+    proposals: Proposals,
     test: Callable[[float], float] = metropolis_test,
 ) -> Kernel:
     """Returns the kernel of `proposals(x)`, which lists every y with the probabilities q and
@@ -125,16 +153,28 @@ def single_site(
     return kernel_of_proposals(log_density, proposals, test)
 
 
-def exchange(
-    log_density: LogDensity, mask: Mask, coupled: Bool[np.ndarray, "N N"], single: float
-) -> Kernel:
+def try_one_site(sampler: Any, step: Step) -> Kernel:
+    """Tries a site drawn uniformly, or the next one of a scan, by the sampler's test."""
+    sites = np.flatnonzero(step.mask)
+    test = metropolis_test
+    if sampler.scan == SEQUENTIAL:
+        sites = sites[[step.done % len(sites)]]
+        test = metropolis_test_with_ties
+    if type(sampler) is Gibbs:
+        test = barker_test
+    return single_site(step.log_density, sites, test)
+
+
+def try_one_or_two_sites(sampler: Any, step: Step) -> Kernel:
     """Flips a uniformly drawn site; or, with probability 1 - single, draws one and then one of its
     partners.
 
     Partners are coupled sites with different values. Either of the two may be drawn first.
     """
-    sites = np.flatnonzero(mask)
-    states = all_states(len(mask))
+    single = sampler.single
+    sites = np.flatnonzero(step.mask)
+    states = all_states(len(step.mask))
+    coupled = np.ones((len(states), len(states))) if step.coupled is None else step.coupled
 
     def number(x, i):
         return sum(coupled[i, j] and states[x, j] != states[x, i] for j in sites)
@@ -150,39 +190,25 @@ def exchange(
                 y = flip(x, [i, j])
                 yield y, pair(x, i, j), pair(y, i, j)
 
-    return kernel_of_proposals(log_density, proposals)
+    return kernel_of_proposals(step.log_density, proposals)
 
 
-def gwg(
-    log_density: LogDensity,
-    mask: Mask,
-    num_flips: int,
-    balancing: str = "SQRT",
-    proposed: LogDensity | None = None,
-) -> Kernel:
-    """Draws sites with replacement from the normalized weights at x; the same draws at y are the
-    reverse.
-    """
-    weights = balanced_weights(log_density if proposed is None else proposed, mask, balancing)
+def draws_with_replacement(
+    weights: Float64[np.ndarray, "S N"], mask: Mask, count: int
+) -> Proposals:
+    """Draws sites from the normalized weights at x; the same draws at y are the reverse."""
     chances = weights / weights.sum(axis=1, keepdims=True)
 
     def proposals(x):
-        for sequence in map(list, itertools.product(np.flatnonzero(mask), repeat=num_flips)):
+        for sequence in map(list, itertools.product(np.flatnonzero(mask), repeat=count)):
             y = flip(x, sequence)
             yield y, chances[x, sequence].prod(), chances[y, sequence].prod()
 
-    return kernel_of_proposals(log_density, proposals)
+    return proposals
 
 
-def path_auxiliary(
-    log_density: LogDensity,
-    mask: Mask,
-    num_flips: int,
-    balancing: str = "SQRT",
-    proposed: LogDensity | None = None,
-) -> Kernel:
+def distinct_draws(weights: Float64[np.ndarray, "S N"], mask: Mask, count: int) -> Proposals:
     """Draws distinct sites in turn at x; the reverse draws them at y in reverse order."""
-    weights = balanced_weights(log_density if proposed is None else proposed, mask, balancing)
 
     def in_turn(weights, sequence):
         chances = (
@@ -192,56 +218,11 @@ def path_auxiliary(
         return np.prod(list(chances))
 
     def proposals(x):
-        for sequence in map(list, itertools.permutations(np.flatnonzero(mask), num_flips)):
+        for sequence in map(list, itertools.permutations(np.flatnonzero(mask), count)):
             y = flip(x, sequence)
             yield y, in_turn(weights[x], sequence), in_turn(weights[y], sequence[::-1])
 
-    return kernel_of_proposals(log_density, proposals)
-
-
-def independent_flips(
-    log_density: LogDensity,
-    chances: Float64[np.ndarray, "S N"],
-    test: Callable[[float], float] = metropolis_test,
-) -> Kernel:
-    """Flips every site independently, with these chances at each state."""
-    states = all_states(chances.shape[1])
-
-    def moves(x, y):
-        return np.where(states[x] != states[y], chances[x], 1 - chances[x]).prod()
-
-    def proposals(x):
-        for y in range(len(states)):
-            if moves(x, y) > 0:
-                yield y, moves(x, y), moves(y, x)
-
-    return kernel_of_proposals(log_density, proposals, test)
-
-
-def langevin_odds(
-    weights: Float64[np.ndarray, "S N"], step_size: float | None, expected_flips: float | None
-) -> Float64[np.ndarray, "S N"]:
-    """Returns the weights times exp(-1/(2 step_size)), or times expected_flips over their sum at
-    the state that is left.
-    """
-    if step_size is not None:
-        return weights * np.exp(-1 / (2 * step_size))
-    return weights * expected_flips / weights.sum(axis=1, keepdims=True)
-
-
-def dmala(odds: Float64[np.ndarray, "S N"]) -> Float64[np.ndarray, "S N"]:
-    """Chances of flips with these odds."""
-    return odds / (1 + odds)
-
-
-def dlmc(
-    odds: Float64[np.ndarray, "S N"], log_density: LogDensity, solver: str
-) -> Float64[np.ndarray, "S N"]:
-    """Chances that a site has jumped at the time 1 in a chain of its own with these rates of
-    leaving its value.
-    """
-    other = balanced_weights(log_density, np.ones(odds.shape[1], bool), "RATIO")
-    return np.minimum(odds, other) if solver == EULER else other * (1 - np.exp(-odds / other))
+    return proposals
 
 
 def numbers_of_flips(radius: float, most: int, frozen: bool) -> dict[int, float]:
@@ -260,62 +241,75 @@ def numbers_of_flips(radius: float, most: int, frozen: bool) -> dict[int, float]
     return found
 
 
-def kernel_of(
-    sampler: Any,
-    log_density: LogDensity,
-    mask: Mask,
-    *,
-    coupled: Bool[np.ndarray, "N N"] | None = None,
-    proposed: LogDensity | None = None,
-    scale: float | None = None,
-    frozen: bool = False,
-    done: int = 0,
-) -> Kernel:
+def flip_a_path(sampler: Any, step: Step) -> Kernel:
+    """Flips sites drawn by their weights, with or without replacement; their number is random where
+    the radius is between two numbers.
+    """
+    weights = balanced_weights(step.proposals_by, step.mask, sampler.balancing_fn_type)
+    draws = draws_with_replacement if sampler.replacement else distinct_draws
+    most = len(step.mask) if sampler.replacement else int(step.mask.sum())
+    radius = sampler.num_flips if step.scale is None else step.scale
+    mean = Kernel(np.zeros(()), np.zeros(()))
+    for count, chance in numbers_of_flips(radius, most, sampler.adaptive and step.frozen).items():
+        kernel = kernel_of_proposals(step.log_density, draws(weights, step.mask, count))
+        mean = Kernel(*(total + chance * part for total, part in zip(mean, kernel, strict=True)))
+    return mean
+
+
+def flip_independently(sampler: Any, step: Step) -> Kernel:
+    """Flips each site with the odds exp(-1/(2 step_size)) times its weight, or expected_flips times
+    its share of the weights.
+
+    A site of `dlmc` flips if a chain of its own, with these odds as rates, has jumped at time 1.
+    """
+    states = all_states(len(step.mask))
+    weights = balanced_weights(step.proposals_by, step.mask, sampler.balancing_fn_type)
+    if sampler.scaling == "fixed":
+        odds = weights * np.exp(-1 / (2 * sampler.step_size))
+    else:
+        flips = sampler.expected_flips if step.scale is None else step.scale
+        odds = weights * flips / weights.sum(axis=1, keepdims=True)
+    chances = odds / (1 + odds)
+    if type(sampler) is DLMC:
+        other = balanced_weights(step.proposals_by, np.ones_like(step.mask), "RATIO")
+        chances = other * (1 - np.exp(-odds / other))
+        if sampler.solver == EULER:
+            chances = np.minimum(odds, other)
+
+    def moves(x, y):
+        return np.where(states[x] != states[y], chances[x], 1 - chances[x]).prod()
+
+    def proposals(x):
+        for y in range(len(states)):
+            if moves(x, y) > 0:
+                yield y, moves(x, y), moves(y, x)
+
+    test = metropolis_test if sampler.adjusted else no_test
+    return kernel_of_proposals(step.log_density, proposals, test)
+
+
+# The kernel of each class of samplers.
+KERNELS: dict[type[Sampler], Callable[[Any, Step], Kernel]] = {
+    Gibbs: try_one_site,
+    Metropolis: try_one_site,
+    Exchange: try_one_or_two_sites,
+    GWG: flip_a_path,
+    PathAuxiliary: flip_a_path,
+    DMALA: flip_independently,
+    DLMC: flip_independently,
+}
+
+
+def kernel_of(sampler: Sampler, log_density: LogDensity, mask: Mask, **options: Any) -> Kernel:
     """Returns the kernel of one step of one of this project's samplers.
 
     Args:
       sampler: one whose chains do not depend on each other.
       log_density: of the target.
       mask: sites that may flip.
-      coupled: which sites are; every two by default.
-      proposed: log-density whose flip gains weigh the proposals; that of the target by default.
-      scale: the adaptive radius or expected number of flips; by default its initial value.
-      frozen: whether the step comes after `adapt_until`.
-      done: number of earlier steps, which determines the next site of a sequential scan.
+      **options: the other fields of `Step`.
     """
-    if type(sampler) in (Gibbs, Metropolis):
-        sites = np.flatnonzero(mask)
-        test = metropolis_test
-        if sampler.scan == SEQUENTIAL:
-            sites = sites[[done % len(sites)]]
-            test = metropolis_test_with_ties
-        return single_site(log_density, sites, barker_test if type(sampler) is Gibbs else test)
-    if type(sampler) is Exchange:
-        coupled = ~np.eye(len(mask), dtype=bool) if coupled is None else coupled
-        return exchange(log_density, mask, coupled, sampler.single)
-    proposed = log_density if proposed is None else proposed
-    balancing = sampler.balancing_fn_type
-    if type(sampler) in (DMALA, DLMC):
-        weights = balanced_weights(proposed, mask, balancing)
-        test = metropolis_test if sampler.adjusted else no_test
-        fixed = sampler.step_size if sampler.scaling == "fixed" else None
-        odds = langevin_odds(weights, fixed, sampler.expected_flips if scale is None else scale)
-        chances = dmala(odds) if type(sampler) is DMALA else dlmc(odds, proposed, sampler.solver)
-        return independent_flips(log_density, chances, test)
-    matrix = {GWG: gwg, PathAuxiliary: path_auxiliary}[type(sampler)]
-    most = len(mask) if type(sampler) is GWG else int(mask.sum())
-    radius = sampler.num_flips if scale is None else scale
-    numbers = numbers_of_flips(radius, most, sampler.adaptive and frozen)
-    parts = [
-        (chance, matrix(log_density, mask, number, balancing, proposed))
-        for number, chance in numbers.items()
-    ]
-    return Kernel(
-        *(
-            sum((chance * kernel[field] for chance, kernel in parts), np.zeros(()))
-            for field in range(2)
-        )
-    )
+    return KERNELS[type(sampler)](sampler, Step(log_density, mask, **options))
 
 
 def kernel_of_steps(

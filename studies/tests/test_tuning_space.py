@@ -11,13 +11,12 @@ from sl_discs.chains.chains import program_of
 from sl_discs.experiment.settings import Settings
 from sl_discs.localization.method import build_method, method_fields
 from sl_discs.reproduction.tuned import Candidate
-from sl_discs.samplers.registry import is_localized, known_samplers
+from sl_discs.samplers.registry import base_samplers
 from sl_discs.support.errors import InputError
 from space import annealing_of, candidate_of, point_of
 
-BASES = [name for name in known_samplers() if not is_localized(name) and ":" not in name]
 SEARCHES = [
-    *((base, "all") for base in BASES),
+    *((base, "all") for base in base_samplers()),
     *(
         (f"sl_{base}", search)
         for base in ("gwg", "path_auxiliary", "dmala")

@@ -32,11 +32,11 @@ from sl_discs.experiment.run_sampler import fit_to_memory, total_chain_steps
 from sl_discs.experiment.settings import Settings
 from sl_discs.instances.dataset import check_data_root, default_data_root
 from sl_discs.instances.graph import Dataset
-from sl_discs.localization.method import build_method, method_fields
+from sl_discs.localization.method import build_method, code_of, method_fields
 from sl_discs.problems.graph_kind import graph_kind
 from sl_discs.problems.kind import PENALTY
 from sl_discs.reproduction.tuned import Candidate, parse_dataset, read_tuned
-from sl_discs.samplers.registry import base_name, code_of, is_localized, own_name
+from sl_discs.samplers.registry import is_localized, own_name, registered
 from sl_discs.support.errors import InputError, Interrupted, MissingExtra
 from sl_discs.support.files import check_writable
 from sl_discs.support.signals import Notice, notice_of_end
@@ -112,7 +112,7 @@ def _start(sampler: str, default: Candidate, settings: Settings | None) -> Candi
     if FLAGS.start is None:
         return default
     found = read_tuned(FLAGS.start, settings)
-    if base_name(found.sampler["name"]) != base_name(sampler):
+    if registered(found.sampler["name"]).name != registered(sampler).name:
         raise InputError(
             f"--start={FLAGS.start} has settings of {found.sampler['name']}, not of {sampler}"
         )
@@ -179,7 +179,7 @@ def _run(command: str, notice: Notice) -> int:
     sampler, wanted = own_name(FLAGS.sampler), FLAGS.search
     tuning, test, usual = _tuning(sampler, wanted)
     folder = check_writable(evaluation.folder_of(FLAGS.output, tuning.train))
-    beside = folder / f"{base_name(sampler)}.json"
+    beside = folder / f"{registered(sampler).name}.json"
     _tuned_base(sampler, beside, tuning.settings)  # if it does not fit, no trial is run
     study = search.open_study(
         FLAGS.storage,
@@ -262,11 +262,11 @@ def _tuning(sampler: str, wanted: str) -> tuple[Tuning, Dataset, Candidate]:
     train, test = evaluation.split_instances(
         names, data_root, FLAGS.train_instances, num_test, FLAGS.train_seed
     )
-    base = build_method(method_fields(base_name(sampler)))
+    base = build_method(method_fields(registered(sampler).name))
     leave_cards_alone([choose_engine(settings.engine, base.sampler)[0]])
     for dataset in train, test:
         settings, _ = fit_to_memory(dataset, FLAGS.penalty, [base], settings)
-    usual = Candidate(method_fields(base_name(sampler)), default.experiment)
+    usual = Candidate(method_fields(registered(sampler).name), default.experiment)
     return Tuning(dimensions, start, train, settings, FLAGS.penalty, FLAGS.seed), test, usual
 
 

@@ -15,7 +15,7 @@ from typing import Any
 from sl_discs.experiment.settings import Settings
 from sl_discs.reproduction.tuned import ANNEALING_FIELDS, Candidate
 from sl_discs.samplers.langevin import SOLVERS
-from sl_discs.samplers.registry import base_name, is_localized
+from sl_discs.samplers.registry import is_localized, registered
 from sl_discs.support.errors import InputError
 
 SEARCHES = ("annealing", "sl", "all")
@@ -120,7 +120,7 @@ def space_of(sampler: str, search: str, chain_length: int) -> tuple[Dimension, .
         `all`.
       chain_length: number of steps, which limits levels and n_min.
     """
-    base = base_name(sampler)
+    base = registered(sampler).name
     if search not in SEARCHES:
         raise InputError(f"--search={search} is unknown; known: {', '.join(SEARCHES)}")
     localized = is_localized(sampler)

@@ -20,7 +20,7 @@ from sl_discs.discs_plugin import upstream
 from sl_discs.discs_plugin.modules import LocalizedSampler
 from sl_discs.discs_plugin.upstream import DiscsSampler, States
 from sl_discs.localization.schedule import Localization
-from sl_discs.samplers.registry import sampler_fields
+from sl_discs.samplers.registry import registered
 from sl_discs.testing import ConformanceError, check_case, standard_cases, total_variation
 from sl_discs.testing.conformance import Law, states_of
 
@@ -76,7 +76,7 @@ def test_names_and_defaults_are_those_of_discs(discs):
     """So that `sl_gwg` is the same sampler in DISCS, in the runner and in the report."""
     assert tuple(upstream.sampler_names()) == SAMPLERS
     for name in ("gwg", "path_auxiliary", "dmala", "dlmc"):
-        ours, theirs = sampler_fields(name), upstream.sampler_config(name).to_dict()
+        ours, theirs = registered(name).fields, upstream.sampler_config(name).to_dict()
         shared = {field for field in theirs if field in ours}
         assert "adaptive" in shared and {f: ours[f] for f in shared} == {
             f: theirs[f] for f in shared

@@ -20,7 +20,7 @@ from ml_collections import ConfigDict
 from test_upstream import SAMPLERS
 
 from sl_discs.discs_plugin import modules
-from sl_discs.samplers.registry import BUILT_IN, is_localized, known_samplers
+from sl_discs.samplers.registry import BUILT_IN, base_samplers, registered
 from sl_discs.support.errors import InputError
 
 ROOT = Path(__file__).parents[2]
@@ -45,8 +45,11 @@ FIELDS = {
 SMALL = {"num_models": 4}
 SMALL_RB = SMALL | {"max_num_nodes": 25, "max_num_edges": 300, "num_instances": 4}
 SEVERAL_VALUES = ("categorical", "potts", "normcut")
-NO_SEVERAL_VALUES = ("locallybalanced", "sldiscs_exchange", "sldiscs_dlmc")
-BASES = [name for name in known_samplers() if name in BUILT_IN and not is_localized(name)]
+BASES = [name for name in base_samplers() if name in BUILT_IN]
+NO_SEVERAL_VALUES = (
+    "locallybalanced",
+    *(f"sldiscs_{name}" for name in BASES if not registered(name).build({}).several_values),
+)
 NAMES = [
     *(f"sl_{name}" for name in SAMPLERS),
     *(f"{prefix}sldiscs_{name}" for name in BASES for prefix in ("sl_", "")),

@@ -187,8 +187,7 @@ def test_percentages_appear_when_every_instance_has_a_reference():
 
 
 def test_saved_files_are_listed_and_lines_stay_within_a_hundred_columns(tmp_path, monkeypatch):
-    monkeypatch.setattr(registry, "_FACTORIES", dict(registry._FACTORIES))
-    monkeypatch.setattr(registry, "_DEFAULTS", dict(registry._DEFAULTS))
+    monkeypatch.setattr(registry, "_REGISTERED", dict(registry._REGISTERED))
     registry.register_sampler(LONG[2], GWG)
     record = make_record(
         LONG, "maxcut/ba/r-ba-4-n-256-300", references=[5e4, 6e4, 7e4, 8e4], level=7.1e4

@@ -15,7 +15,7 @@ import sl_discs
 from sl_discs import InputError
 from sl_discs.models import keys
 from sl_discs.models.functions import DifferentiableModel
-from sl_discs.samplers.registry import build_sampler
+from sl_discs.samplers.registry import registered
 from sl_discs.samplers.sampler import Chain
 from sl_discs.testing.conformance import all_states, state_index
 
@@ -169,7 +169,7 @@ def test_derivatives_without_bound_hold_no_chain(sampler, small, temperature):
     )
     target, kernel = (
         dataclasses.replace(target, temperature=temperature),
-        build_sampler(sampler, {"adapt_until": 100}),
+        registered(sampler).build({"adapt_until": 100}),
     )
 
     def chain(key, x):

@@ -99,8 +99,7 @@ def test_folders_of_many_settings_have_names_that_can_be_written(tmp_path):
 
 
 def test_a_sampler_of_ones_own_is_imported_by_every_run(tmp_path, command, monkeypatch):
-    for kept in ("_FACTORIES", "_DEFAULTS"):
-        monkeypatch.setattr(registry, kept, dict(getattr(registry, kept)))
+    monkeypatch.setattr(registry, "_REGISTERED", dict(registry._REGISTERED))
     monkeypatch.setattr(own_code, "_IMPORTED", {})
     own = tmp_path / "own_gwg.py"
     own.write_text(

@@ -16,6 +16,7 @@ from engines_at_hand import ENGINES, known_to
 from marks import slow_except
 from single_steps import (
     SAMPLERS,
+    USUAL,
     Disagreement,
     check_single_steps,
     check_steps,
@@ -47,18 +48,13 @@ def proposing_at(monkeypatch):
     return at
 
 
+# One of the two that flip a path, whose code is the same.
+EACH_KIND = set(USUAL.values()) - {USUAL["gwg"]}
 FAST = {
-    "reference": ("gibbs", "exchange", "path_auxiliary", "dmala", "dlmc"),
-    "cpu": (
-        "gibbs, sequential",
-        "metropolis",
-        "exchange",
-        "path_auxiliary",
-        "dmala",
-        "dmala, fixed, unadjusted",
-    ),
-    "in step": ("gibbs, sequential", "metropolis, sequential"),
-    "one lane": ("path_auxiliary", "dmala"),
+    "reference": EACH_KIND,
+    "cpu": EACH_KIND,
+    "in step": SAMPLERS,
+    "one lane": {USUAL["path_auxiliary"], USUAL["dmala"]},
     "cuda": SAMPLERS,
 }
 
@@ -102,7 +98,12 @@ def test_real_couplings(engine, name):
 @pytest.mark.slow
 @pytest.mark.parametrize("balancing", ["RATIO", "MAX", "MIN"])
 @pytest.mark.parametrize(
-    "name", ["gwg, 2 flips", "path_auxiliary, 3 flips", "dmala, 1.7 flips", "dmala, fixed"]
+    "name",
+    [
+        name
+        for name, sampler in SAMPLERS.items()
+        if hasattr(sampler, "balancing_fn_type") and not sampler.adaptive
+    ],
 )
 def test_other_weights(name, balancing):
     sampler = dataclasses.replace(SAMPLERS[name], balancing_fn_type=balancing)
