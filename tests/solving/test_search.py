@@ -106,25 +106,6 @@ def test_cliques_have_a_greedy_answer_under_the_shortest_limit():
     assert found.feasible and found.best_value >= len(clique)
 
 
-def test_a_search_of_what_is_left_answers_the_whole_problem():
-    """A dense part that no rule reduces, with trees on it: every label has a value, and values are
-    the whole's.
-    """
-    graph = nx.gnp_random_graph(40, 0.5, seed=3)
-    graph.add_edges_from((node, 100 + node) for node in range(0, 40, 2))
-    for kind in ("mis", "vertex_cover", "maxcut"):
-        problem = getattr(sl_discs, kind)(graph)
-        found = sl_discs.solve(problem, steps=4_000, chains=4, seed=1)
-        assert found.presolved and set(found.best_sample) == set(graph)
-        assert problem.value(found.best_sample) == found.best_value and found.feasible
-        whole = sl_discs.solve(problem, "metropolis", steps=60_000, chains=8, seed=1)
-        assert (
-            (found.best_value >= whole.best_value)
-            if problem.maximise
-            else (found.best_value <= whole.best_value)
-        )
-
-
 def test_presolve_is_for_auto_unless_it_is_asked_for(monkeypatch):
     """Without it, values are those that chains met."""
     reduced = []

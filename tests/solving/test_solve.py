@@ -103,21 +103,6 @@ def test_the_same_seed_gives_the_same_bits(sampler):
     assert not np.array_equal(one.trajectory.mean, other.trajectory.mean)
 
 
-def test_a_problem_in_two_forms_gives_the_same_bits():
-    """Padding, labels, sense and offset leave no trace in the chains."""
-    Q = np.random.default_rng(1).normal(size=(9, 9))
-    labels = "abcdefghi"
-    named = {(labels[i], labels[j]): Q[i, j] for i in range(9) for j in range(9)}
-    one = sl_discs.solve(sl_discs.qubo(Q), steps=1_000, chains=3)
-    two = sl_discs.solve(
-        sl_discs.qubo({key: -q for key, q in named.items()}, maximise=True, offset=5.0),
-        steps=1_000,
-        chains=3,
-    )
-    np.testing.assert_array_equal(one.states, two.states)
-    np.testing.assert_allclose(one.values, 5.0 - two.values, atol=1e-12)
-
-
 def test_chains_begin_where_they_are_told_to():
     """In one step a chain gets one flip away, at most; a state to begin with counts as met."""
     problem = PROBLEMS["ising"]

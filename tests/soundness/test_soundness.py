@@ -6,18 +6,32 @@ import itertools
 import math
 from fractions import Fraction
 
+import networkx as nx
 import numpy as np
 import pytest
 from hypothesis import strategies as st
-from stated import FORMS, SETS, by_highs, check_result, law, problems, stated_of
+from stated import (
+    FORMS,
+    GRAPHS,
+    SETS,
+    Stated,
+    by_highs,
+    check_result,
+    law,
+    problems,
+    solve,
+    stated,
+    stated_of,
+)
 
-import sl_discs
 from sl_discs.problems.problem import exact_values, normal_form, units
 from sl_discs.solving.board import Board
 from sl_discs.solving.presolved import ROUNDED, unreduced
 from sl_discs.solving.proofs import Proofs, Prover
 from sl_discs.solving.provers import cliques, integer, tables
 from sl_discs.solving.reductions import presolve
+from sl_discs.solving.set_reductions import CLIQUE, CORE, FUNNEL, UNCONFINED
+from sl_discs.solving.spin_reductions import FIXED, FREE, MERGED, PENDANT, ROOF, STAR
 from sl_discs.solving.workers import workers_of
 
 SEEDS = st.integers(0, 2**32 - 1)
@@ -32,10 +46,10 @@ def in_normal_form(given):
     the same.
     """
     problem = normal_form(given.problem())
-    stated = stated_of(problem)
-    optimum = stated.optimum()
+    normal = stated_of(problem)
+    optimum = normal.optimum()
     assert units(problem).exactly(optimum) == given.optimum()
-    return problem, stated, optimum
+    return problem, normal, optimum
 
 
 def some_states(problem, rng, count=20):
@@ -49,7 +63,7 @@ def slack_of(problem):
     return 0 if problem.integer_values else Fraction(ROUNDED) * Fraction(problem.magnitude())
 
 
-def check_prover(prover, stated, optimum, told, slices):
+def check_prover(prover, normal, optimum, told, slices):
     """Bounds after any amount of work hold, and states found are answers."""
     problem = prover.presolved.original
     done = 0.0
@@ -59,29 +73,29 @@ def check_prover(prover, stated, optimum, told, slices):
         more = prover.advance(work, told)
         done += work
         if prover.bound is not None and math.isfinite(prover.bound):
-            assert stated.sign * Fraction(prover.bound) >= stated.sign * optimum
+            assert normal.sign * Fraction(prover.bound) >= normal.sign * optimum
         assert prover.bound is None or not math.isnan(prover.bound)
     prover.close()
     values = []
     if len(prover.states):
-        values = [stated.value(state) for state in problem.evaluate(prover.states).states]
+        values = [normal.value(state) for state in problem.evaluate(prover.states).states]
     if more or not isinstance(prover, COMPLETE) or prover.bound is None:
         return
     # Weights that are not whole are rounded in a search, and in what reductions leave.
     slack = 4 * slack_of(problem)
     assert abs(Fraction(prover.bound) - optimum) <= slack
     # What a search was told it need not find, nor what has no weight.
-    reached = [stated.sign * Fraction(told)] if math.isfinite(told) else []
-    reached += [stated.sign * value for value in values]
-    assert not reached or max(reached) >= stated.sign * optimum - slack
+    reached = [normal.sign * Fraction(told)] if math.isfinite(told) else []
+    reached += [normal.sign * value for value in values]
+    assert not reached or max(reached) >= normal.sign * optimum - slack
 
 
 def check_provers(given, seed, factories=None):
     """Each prover alone, of the whole problem and of what reductions leave."""
-    problem, stated, optimum = in_normal_form(given)
+    problem, normal, optimum = in_normal_form(given)
     rng = np.random.default_rng(seed)
     known = [*problem.evaluate(some_states(problem, rng, 1)).values, float(optimum)]
-    told = [-stated.sign * np.inf, *known][rng.integers(3)]
+    told = [-normal.sign * np.inf, *known][rng.integers(3)]
     tried = 0
     with pytest.MonkeyPatch.context() as patch:
         # Levels of the search of cliques, further variables, and states that are too many.
@@ -100,7 +114,7 @@ def check_provers(given, seed, factories=None):
                 if isinstance(prover, tables.Enumeration) and prover.terms.num_sites > 14:
                     continue
                 length = float(rng.choice([1e-4, 1e-2, WORK_S]))
-                check_prover(prover, stated, optimum, told, itertools.repeat(length))
+                check_prover(prover, normal, optimum, told, itertools.repeat(length))
                 tried += 1
     assert tried
 
@@ -115,12 +129,11 @@ def test_integer_programs(given, seed):
     check_provers(given, seed, [integer.integer_prover])
 
 
-@law(120, problems(), SEEDS)
-def test_reductions_keep_the_optimum(given, seed):
+def check_reductions(given, seed):
     """Whole, or ended early; what is left has the values of the answers that it lifts to, and its
     bounds hold for the whole.
     """
-    problem, stated, optimum = in_normal_form(given)
+    problem, normal, optimum = in_normal_form(given)
     rng = np.random.default_rng(seed)
     reduced = presolve(problem, float(rng.choice([1e-5, 1e-3, math.inf])))
     slack = slack_of(problem)
@@ -140,18 +153,46 @@ def test_reductions_keep_the_optimum(given, seed):
         )
         states = some_states(left, rng)
         values = [of_left.value(state) for state in states]
-    lifted = [stated.value(state) for state in reduced.lift(states)]
+    lifted = [normal.value(state) for state in reduced.lift(states)]
     assert None not in lifted
     for value, whole in zip(values, lifted, strict=True):
         # A spin that is lifted is the best one beside the others.
         assert abs(value + Fraction(reduced.constant) - whole) <= slack
-    found = [stated.value(state) for state in reduced.found]
+    found = [normal.value(state) for state in reduced.found]
     assert None not in found
-    reached = max(stated.sign * one for one in [best + Fraction(reduced.constant), *found])
-    assert abs(reached - stated.sign * optimum) <= slack
+    reached = max(normal.sign * one for one in [best + Fraction(reduced.constant), *found])
+    assert abs(reached - normal.sign * optimum) <= slack
     bound = reduced.lifted_bound(best)
-    assert stated.sign * Fraction(bound) >= stated.sign * optimum
+    assert normal.sign * Fraction(bound) >= normal.sign * optimum
     assert abs(Fraction(bound) - optimum) <= 2 * slack
+
+
+@law(140, problems(), SEEDS)
+def test_reductions_keep_the_optimum(given, seed):
+    check_reductions(given, seed)
+
+
+def test_every_rule_is_met():
+    try:
+        import dwave.preprocessing  # noqa: F401
+
+        with_flow = {ROOF}
+    except ImportError:
+        with_flow = set()
+    met = set()
+    for seed, family in itertools.product(range(6), GRAPHS):
+        for kind in "mis", "maxclique", "maxcut", "ising":
+            problem = stated(kind, family, "whole", seed, kind == "ising").problem()
+            met |= set(presolve(problem).removed)
+    of_spins = {FREE, PENDANT, FIXED, MERGED, STAR} | with_flow
+    assert met == {CLIQUE, FUNNEL, UNCONFINED, CORE} | of_spins
+
+
+@pytest.mark.slow
+def test_reductions_of_every_graph_of_up_to_seven_nodes():
+    for graph in nx.graph_atlas_g()[1:]:
+        coupled = dict.fromkeys(graph.edges, 1.0)
+        check_reductions(Stated("mis", len(graph), None, coupled), 0)
 
 
 HOW = {
@@ -166,7 +207,7 @@ HOW = {
 @law(100, problems(), st.sampled_from(tuple(HOW)), st.integers(0, 3))
 def test_answers_bounds_and_proofs(given, how, seed):
     """`auto` proves what is a whole multiple of a unit."""
-    result = sl_discs.solve(given.problem(), seed=seed, **HOW[how])
+    result = solve(given, seed=seed, **HOW[how])
     check_result(given, given.optimum(), result)
     exact = normal_form(given.problem()).integer_values
     assert result.optimal or not exact or how != "auto"
@@ -180,17 +221,34 @@ def test_sets_of_dense_and_sparse_graphs_against_highs(given, density, seed):
     given = type(given)(given.kind, given.size, given.own, coupled)
     optimum = by_highs(given)
     for how in {}, {"presolve": False, "steps": 100, "chains": 2}:
-        result = sl_discs.solve(given.problem(), **how)
+        result = solve(given, **how)
         check_result(given, optimum, result)
         assert result.optimal or how
 
 
 @law(4, problems((*FORMS, "maxcut"), ("torus",), ("whole", "signs")), st.booleans())
 def test_forms_and_cuts_against_highs(given, reduced):
-    result = sl_discs.solve(given.problem(), steps=100, chains=2, presolve=reduced or None)
+    result = solve(given, steps=100, chains=2, presolve=reduced or None)
     optimum = by_highs(given)
     assert optimum == given.optimum()
     check_result(given, optimum, result)
+
+
+@law(60, problems(), SEEDS)
+def test_values_and_models_follow_the_definition(given, seed):
+    """Of all states: rounded once, and as the model that chains have, up to single roundings."""
+    problem = given.problem()
+    rng = np.random.default_rng(seed)
+    states = (rng.random((20, given.size)) < rng.random((20, 1))).astype(np.int8)
+    found = problem.evaluate(states)
+    values = [given.value(state) for state in found.states]
+    assert found.feasible.all() and found.values.tolist() == [float(value) for value in values]
+    assert exact_values(problem, found.states) == values
+    of_model = problem.terms().evaluator()(found.states)
+    rounding = 1e-12 * (given.size + len(given.coupled)) * problem.magnitude()
+    np.testing.assert_allclose(of_model, given.sign * found.values, rtol=0, atol=rounding)
+    bound = problem.bound()
+    assert bound is None or given.sign * Fraction(bound) >= given.sign * given.optimum()
 
 
 @law(60, problems(), SEEDS)
@@ -198,7 +256,7 @@ def test_more_work_never_hurts(given, seed):
     """All provers together, in slices: the best answer and the bound only become better, and a
     proof stays one.
     """
-    problem, stated, optimum = in_normal_form(given)
+    problem, normal, optimum = in_normal_form(given)
     rng = np.random.default_rng(seed)
     reduced = presolve(problem, float(rng.choice([1e-4, math.inf])))
     if reduced.problem is None:
@@ -210,14 +268,15 @@ def test_more_work_never_hurts(given, seed):
         board = proofs.board
         board.take(problem.evaluate(some_states(problem, rng, 1)), "drawn")
         [value] = exact_values(problem, board.incumbent.answer.states)
-        assert value == stated.value(board.incumbent.answer.states[0])
-        values.append(stated.sign * value)
+        assert value == normal.value(board.incumbent.answer.states[0])
+        values.append(normal.sign * value)
         if board.bound is not None:
-            bounds.append(stated.sign * Fraction(board.bound))
+            bounds.append(normal.sign * Fraction(board.bound))
+            assert not problem.integer_values or bounds[-1].denominator == 1
         assert board.closed == (bool(bounds) and bounds[-1] == values[-1])
     proofs.close()
     assert values == sorted(values) and bounds == sorted(bounds, reverse=True)
-    assert all(bound >= stated.sign * optimum for bound in bounds)
+    assert all(bound >= normal.sign * optimum for bound in bounds)
     assert not any("left out" in word for word in proofs.board.refused)
 
 
@@ -226,7 +285,7 @@ def test_what_a_board_holds(given, seed):
     """After answers and bounds in any order, some of which are wrong: the best of the answers, the
     tightest bound of a source that no answer passes, and whether they meet.
     """
-    problem, stated, optimum = in_normal_form(given)
+    problem, normal, optimum = in_normal_form(given)
     rng = np.random.default_rng(seed)
     board = Board(problem)
     states, bounds = [], []
@@ -238,15 +297,15 @@ def test_what_a_board_holds(given, seed):
         else:
             bounds.append((optimum + int(rng.integers(-3, 4)) * unit, f"source {rng.integers(3)}"))
             board.take_bound(*bounds[-1])
-        values = [stated.sign * stated.value(state) for state in np.concatenate(states or [[]])]
+        values = [normal.sign * normal.value(state) for state in np.concatenate(states or [[]])]
         if values:
-            assert stated.sign * stated.value(board.incumbent.answer.states[0]) == max(values)
-            assert board.value == float(stated.sign * max(values))
-        passed = {by for bound, by in bounds if values and stated.sign * bound < max(values)}
-        standing = [stated.sign * bound for bound, by in bounds if by not in passed]
+            assert normal.sign * normal.value(board.incumbent.answer.states[0]) == max(values)
+            assert board.value == float(normal.sign * max(values))
+        passed = {by for bound, by in bounds if values and normal.sign * bound < max(values)}
+        standing = [normal.sign * bound for bound, by in bounds if by not in passed]
         if board.bound is None:
             assert board.closed is False
             continue
         assert board.bound_by not in passed
-        assert stated.sign * board.bound in standing
-        assert board.closed == (bool(values) and stated.sign * board.bound == max(values))
+        assert normal.sign * board.bound in standing
+        assert board.closed == (bool(values) and normal.sign * board.bound == max(values))

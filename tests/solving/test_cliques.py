@@ -17,7 +17,6 @@ from sl_discs.solving.proofs import TURN, Proofs
 from sl_discs.solving.provers import cliques, covers, integer
 from sl_discs.solving.provers.integer_program import edge_cliques, relaxed
 from sl_discs.solving.workers import WORKERS
-from sl_discs.testing.conformance import all_states
 
 
 def adjacency_of(graph):
@@ -62,44 +61,6 @@ def test_cliques_are_heaviest(seed, size, density, looks, weighted):
         )
         assert len(search.found) == 0 or weights[search.found].sum() == search.best
         assert len(set(search.found.tolist())) == len(search.found)
-
-
-def check_bound(problem, factory, known, **tolerance):
-    """A prover's bound holds; that of a search is the best value, up to rounding where weights are
-    not whole.
-    """
-    sign, values = (
-        1 if problem.maximise else -1,
-        problem.evaluate(all_states(problem.num_variables)).values,
-    )
-    best = (sign * values).max()
-    prover = factory(unreduced(problem))
-    while prover.advance(1.0, sign * best if known else -sign * np.inf):
-        pass
-    assert sign * prover.bound >= best
-    if factory is not covers.Cover:
-        whole = problem.integer_values
-        assert sign * prover.bound == (best if whole else pytest.approx(best, **tolerance))
-        # Where all weights are 0, nothing is found.
-        assert not len(prover.states) or sign * problem.evaluate(prover.states).values[
-            0
-        ] == pytest.approx(best)
-    prover.close()
-
-
-@settings(deadline=None, max_examples=40)
-@given(
-    st.integers(0, 10**6),
-    st.integers(1, 9),
-    st.sampled_from(["mis", "maxclique", "vertex_cover"]),
-    st.booleans(),
-)
-def test_bounds_of_weights_hold(seed, size, kind, whole):
-    rng = np.random.default_rng(seed)
-    weights = rng.integers(0, 9, size) if whole else rng.random(size)
-    problem = getattr(sl_discs, kind)(nx.gnp_random_graph(size, 0.5, seed=seed), weight=weights)
-    for factory in covers.Cover, cliques.clique_prover:
-        check_bound(problem, factory, known=False, abs=1e-9)
 
 
 @pytest.mark.parametrize("kind", ["mis", "maxclique", "vertex_cover"])
@@ -165,15 +126,6 @@ def test_every_edge_is_in_a_clique_and_no_set_passes_the_relaxation(seed, size, 
         relaxed(weights.astype(float), matrix)
         >= search_of(nx.complement(graph), weights.astype(float)).best - 1e-9
     )
-
-
-@pytest.mark.parametrize("kind", ["mis", "vertex_cover", "maxclique"])
-@pytest.mark.parametrize("whole", [True, False])
-def test_integer_programming_proves_sets_covers_and_cliques(kind, whole):
-    rng = np.random.default_rng(3)
-    weights = rng.integers(0, 9, 12) if whole else rng.random(12)
-    problem = getattr(sl_discs, kind)(nx.gnp_random_graph(12, 0.4, seed=5), weight=weights)
-    check_bound(problem, integer.integer_prover, known=True, abs=1e-4)
 
 
 def test_a_process_stops_after_the_relaxation_and_ends_with_the_proofs():
