@@ -29,7 +29,15 @@ DOCS = Path(__file__).parent
 MEASURED = DOCS / "measured"
 PAGES = [
     *sorted(DOCS.glob("*.md")),
-    *(DOCS.parent / folder / "README.md" for folder in ("benchmarks", "studies/claim")),
+    *(
+        DOCS.parent / page
+        for page in (
+            "benchmarks/README.md",
+            "studies/claim/README.md",
+            "studies/laws.md",
+            "studies/reproduction/README.md",
+        )
+    ),
 ]
 _MARK = re.compile(r"(<!-- table: ([\w-]+) -->\n\n)(?:\|.*\n)*\n*")
 _NAMES = {"path_auxiliary": "PAS", "gwg": "GWG", "dmala": "DMALA", "gwg_one_flip": "GWG, one flip"}
