@@ -197,7 +197,7 @@ class _Heuristic(abc.ABC):
         self._problems = [self._problem(graph) for graph in dataset.graphs]
 
     def _terms(self, graph: Graph) -> Coefficients:
-        return graph_kind(self._dataset.problem).terms(graph).listed()
+        return graph_kind(self._dataset.problem).model(graph, PENALTY).listed()
 
     @abc.abstractmethod
     def _problem(self, graph: Graph) -> Any:

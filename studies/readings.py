@@ -51,6 +51,7 @@ from sl_discs.instances.graph import Graph
 from sl_discs.localization.method import build_method
 from sl_discs.models.quadratic import sparse_is_cheaper
 from sl_discs.problems.graph_kind import graph_kind
+from sl_discs.problems.kind import PENALTY
 from sl_discs.reproduction.cells import PUBLISHED, PublishedSet
 from sl_discs.support.checks import check_choice
 from sl_discs.support.documents import read_document, write_document
@@ -170,8 +171,8 @@ def play(block: Block, setup: Setup) -> Iterator[tuple[tuple[str, str], Values]]
         draw(dataset, block.first, block.count, setup.data_root),
     )
     terms, verify = (
-        [kind.terms(graph) for graph in graphs],
-        [kind.evaluators(graph)[1] for graph in graphs],
+        [kind.model(graph, PENALTY) for graph in graphs],
+        [kind.best_evaluator(graph) for graph in graphs],
     )
     given = {"chain_length": setup.steps, "batch_size": setup.chains}
     settings = settings_from(

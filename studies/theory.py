@@ -35,6 +35,7 @@ from sl_discs.localization.method import Method, build_method
 from sl_discs.localization.schedule import Localization, log_snr, parse_alpha, time_grid
 from sl_discs.models.terms import Coefficients
 from sl_discs.problems.graph_kind import graph_kind
+from sl_discs.problems.kind import PENALTY
 from sl_discs.support.documents import write_json
 from sl_discs.support.figures import can_draw
 from sl_discs.support.files import check_writable, write_text
@@ -226,7 +227,9 @@ def real_run(name: str, run: str, method: str, size: Size) -> dict[str, Any]:
         batch_size=8, chain_length=size.steps, log_every_steps=size.steps, threads=1,
         **(annealing | schedule),
     )  # fmt: skip
-    looks = watch(graph_kind(problem).terms(graph), build_method(fields), settings, size.looks)
+    looks = watch(
+        graph_kind(problem).model(graph, PENALTY), build_method(fields), settings, size.looks
+    )
     return {"looks": looks}
 
 

@@ -26,11 +26,11 @@ PACKAGE = Path(__file__).parents[1] / "sl_discs"
 ROOMS = {
     "support": (7_000, 7_391),
     "instances": (21_500, 21_507),
-    "models": (13_300, 13_587),
-    "problems": (13_900, 14_017),
+    "models": (13_300, 13_300),
+    "problems": (13_900, 13_900),
     "samplers": (6_900, 7_041),
     "localization": (3_300, 3_300),
-    "engines": (42_500, 42_628),
+    "engines": (42_500, 42_500),
     "chains": (6_900, 6_900),
     "experiment": (16_700, 16_848),
     "solving": (30_500, 31_780),
@@ -237,9 +237,9 @@ def test_each_file_has_a_name_of_its_own_and_the_package_few_entries():
 # A fixed call of each driver, and how many functions of the package it may enter the second time,
 # without lambdas and comprehensions: what a reader of the call meets. A number may only fall.
 ROADS = {
-    "solve": 317,
-    "sample": 229,
-    "run": 329,
+    "solve": 307,
+    "sample": 225,
+    "run": 327,
 }
 ROAD = """
 import json, sys, tempfile

@@ -16,11 +16,16 @@ import numpy as np
 from sl_discs.chains.annealing import ChainSettings
 from sl_discs.engines.devices import local_devices
 from sl_discs.engines.program import Batch, Engine, StepKeys
-from sl_discs.models.functions import Density, density_model, density_params
+from sl_discs.models.functions import Density, Terms, density_model, density_params
 from sl_discs.models.keys import Stream, chain_keys
 from sl_discs.models.model import Model, Params
-from sl_discs.models.quadratic import quadratic_model, quadratic_params, sparse_is_cheaper
-from sl_discs.models.terms import Coefficients, Terms
+from sl_discs.models.quadratic import (
+    QuadraticModel,
+    field_dtype,
+    quadratic_params,
+    sparse_is_cheaper,
+)
+from sl_discs.models.terms import Coefficients
 from sl_discs.samplers.sampler import Sampler, asks_for_gains
 from sl_discs.support.errors import InputError
 from sl_discs.support.memory import GIB, USABLE, usable_memory
@@ -235,7 +240,12 @@ def memory_of_a_device(memory_gib: float) -> int | None:
 
 # Of each class of terms: the arrays on the host, and the model.
 _MODELS: dict[type, tuple[Callable[..., Params], Callable[..., Model]]] = {
-    Coefficients: (quadratic_params, quadratic_model),
+    Coefficients: (
+        quadratic_params,
+        lambda terms, num_sites, params, asking: QuadraticModel(
+            num_sites, field_dtype(params.coupling)
+        ),
+    ),
     Density: (density_params, density_model),
 }
 

@@ -32,8 +32,8 @@ from sl_discs.engines.program import (
 )
 from sl_discs.localization.method import NOT_LOCALIZED, SIGN_OF_Y, Method
 from sl_discs.models.batching import make_mesh
+from sl_discs.models.functions import Terms
 from sl_discs.models.keys import Stream, chain_keys
-from sl_discs.models.terms import Terms
 from sl_discs.samplers.sampler import Sampler
 
 Progress = Callable[[int], None]

@@ -226,11 +226,11 @@ def least_temperature(batch: Batch) -> np.float32:
     """
     params = batch.params
     num_sites = np.shape(batch.mask)[1]
-    weights = np.asarray(params.coupling[-1])
-    largest = max(abs(float(weights.max(initial=0))), abs(float(weights.min(initial=0))))
-    linear = float(np.abs(np.asarray(params.linear, np.float64)).max(initial=0))
-    scale = float(np.abs(np.asarray(params.scale, np.float64)).max(initial=0))
-    return np.float32((linear + scale * num_sites * largest) / _LARGEST_LOGIT)
+    linear, scale, coupling = (
+        float(np.abs(np.asarray(leaf)).max(initial=0))
+        for leaf in (params.linear, params.scale, params.coupling[-1])
+    )
+    return np.float32((linear + scale * num_sites * coupling) / _LARGEST_LOGIT)
 
 
 def make_records(program: Program, intervals: int, num_chains: int, num_sites: int) -> Records:

@@ -152,18 +152,18 @@ def call(function: Callable, *arguments: Any, **static: Hashable) -> Any:
     return compiled(key, build)(*arguments)
 
 
+_SUMS_BY_XLA: dict[str, str | bool] = {"xla_cpu_experimental_ynn_fusion_type": ""}
+
+
 @functools.cache
 def compiler_options(platform: str) -> dict[str, str | bool]:
     """Returns XLA options with which the results of an instance do not depend on the other
     instances in the batch.
 
     On CPUs XLA delegates some sums to a library whose order of summation depends on the whole
-    array's shape. Options that the installed version of XLA does not know are omitted.
+    array's shape. Versions of XLA that do not know the option go without.
     """
-    options: dict[str, str | bool] = {}
-    if platform == "cpu":
-        options = {"xla_cpu_experimental_ynn_fusion_type": ""}
-    return {name: value for name, value in options.items() if _compiles_with({name: value})}
+    return _SUMS_BY_XLA if platform == "cpu" and _compiles_with(_SUMS_BY_XLA) else {}
 
 
 def _compiles_with(options: dict[str, str | bool]) -> bool:

@@ -10,7 +10,7 @@ import abc
 import dataclasses
 import functools
 from collections.abc import Callable, Collection
-from typing import Any, ClassVar, NamedTuple, Protocol, TypeVar, runtime_checkable
+from typing import Any, ClassVar, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -28,15 +28,6 @@ from sl_discs.models.model import Model, Params
 from sl_discs.samplers.registry import registered_name
 from sl_discs.samplers.sampler import Chain, Sampler
 from sl_discs.support.errors import InputError
-
-
-@runtime_checkable
-class Schedule(Protocol):
-    """Anything that is sliced like an array of float32, such as
-    `chains.annealing.TemperatureSchedule`.
-    """
-
-    def __getitem__(self, steps: slice, /) -> Any: ...
 
 
 class Temperatures(abc.ABC):
@@ -68,10 +59,10 @@ class ClockTemperatures(Temperatures):
     call.
 
     Attributes:
-      schedule: [T], of which the steps of the next call are used.
+      schedule: [T], sliced like an array, of which the steps of the next call are used.
     """
 
-    schedule: Schedule
+    schedule: Any
 
     def rows(self, begin, end):
         return np.asarray(self.schedule[begin:end], np.float32)[None]
@@ -238,7 +229,6 @@ class Engine(abc.ABC):
         """Returns about how many steps of a chain one call should run, within which it cannot be
         inspected.
         """
-        del sampler
         return 1_000
 
     def visible_steps(self, sampler: Sampler, length: int) -> int:
@@ -247,19 +237,16 @@ class Engine(abc.ABC):
 
         It depends on nothing that a resumed run could change.
         """
-        del length
         return self.steps_per_call(sampler)
 
     def has_clusters(self, sampler: Sampler, batch: Batch) -> bool:
         """Returns whether ladders of these chains can swap clusters."""
-        del sampler, batch
         return False
 
     def load(self, model: Model, sampler: Sampler, batch: Batch) -> Batch:
         """Returns the batch with its instances in this engine's memory, where several programs find
         them.
         """
-        del model, sampler
         return batch
 
     @abc.abstractmethod
@@ -379,8 +366,6 @@ def init_chains(
 # ladder in a time proportional to its length, rather than to its square as with randomly chosen
 # pairs.
 
-Tree = TypeVar("Tree")
-
 
 def accept_swaps(
     keys: StepKeys,
@@ -413,7 +398,7 @@ def accept_swaps(
     return is_tried & (word_to_uniform(word) < jnp.exp(jnp.minimum(log_ratio, 0.0)))
 
 
-def swap(leaves: Tree, swaps: Bool[Array, "G B"]) -> Tree:
+def swap(leaves: Any, swaps: Bool[Array, "G B"]) -> Any:
     """Returns arrays [G, B, ...] of the chains, in which the entries of chains that swap change
     places.
     """

@@ -64,7 +64,7 @@ def batches_of(
     """Returns the batches in which an engine runs a sampler on the instances of a dataset."""
     kind = graph_kind(dataset.problem)
     return plan(
-        (kind.terms(graph, penalty) for graph in dataset.graphs),
+        (kind.model(graph, penalty) for graph in dataset.graphs),
         instances_at_once(engine, settings, _largest_size(dataset)),
         settings.batch_size,
         *devices_for(engine, sampler, settings),
@@ -175,13 +175,14 @@ def run_sampler(
         (3, settings.chain_length // settings.log_every_steps, count)
     )
     for number, pack in enumerate(packs):
-        terms = [kind.terms(dataset.graphs[k], penalty) for k in pack.filled]
+        positions = pack.positions
+        terms = [kind.model(dataset.graphs[k], penalty) for k in pack.filled]
         instance_ids = [dataset.index[k] for k in pack.filled]
         chains = Chains(terms, instance_ids, pack.shape, sampler, engine, settings.seed)
         constants[pack.filled] = [term.constant for term in terms]
         batch = f"batch {number + 1} of {len(packs)}, " if len(packs) > 1 else ""
 
-        def report(steps, chains=chains, own=constants[pack.positions], batch=batch):
+        def report(steps, chains=chains, own=constants[positions], batch=batch):
             words = ""
             if chains.done:
                 values = np.asarray(chains.states.best.value)[: len(own)].max(axis=1) + own
@@ -200,11 +201,11 @@ def run_sampler(
         compile_s += chains.compile_s
         run_s += chains.run_s
         trace = outcome.trace
-        own = slice(len(pack.positions))
-        value[:, pack.positions] = trace.value[:, own].max(axis=2)
-        acceptance[:, pack.positions] = trace.acceptance[:, own].mean(axis=2, dtype=np.float64)
-        hops[:, pack.positions] = trace.hops[:, own].mean(axis=2, dtype=np.float64)
-        for place, k in enumerate(pack.positions):
+        own = slice(len(positions))
+        value[:, positions] = trace.value[:, own].max(axis=2)
+        acceptance[:, positions] = trace.acceptance[:, own].mean(axis=2, dtype=np.float64)
+        hops[:, positions] = trace.hops[:, own].mean(axis=2, dtype=np.float64)
+        for place, k in enumerate(positions):
             instances[k] = _verified(kind, dataset.graphs[k], outcome, place)
     return SamplerRecord(
         instances=[instances[k] for k in range(count)],
@@ -231,9 +232,9 @@ def _verified(kind: GraphKind, graph: Graph, outcome: Outcome, place: int) -> In
         states[place, np.argmax(values[place]), :size]
         for values, states in (outcome.best, outcome.best_logged)
     ]
-    evaluate, evaluate_best = kind.evaluators(graph)
-    parts = evaluate(np.stack(tops)), evaluate_best(outcome.final[place, :, :size])
-    found = Evaluated(*map(np.concatenate, zip(*parts, strict=True)))
+    of_tops = kind.evaluator(graph)(np.stack(tops))
+    of_final = kind.best_evaluator(graph)(outcome.final[place, :, :size])
+    found = Evaluated(*map(np.concatenate, zip(of_tops, of_final, strict=True)))
     best = int(np.argmax(kind.sign * found.values))
     return InstanceRecord(
         name=graph.name,

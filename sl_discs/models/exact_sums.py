@@ -14,7 +14,8 @@ from jaxtyping import Float64, Int, Int8
 from scipy import sparse
 from scipy.sparse.csgraph import reverse_cuthill_mckee
 
-from sl_discs.models.terms import Coefficients, Terms
+from sl_discs.models.functions import Terms
+from sl_discs.models.terms import Coefficients
 from sl_discs.support.errors import InputError
 
 # The law exp(f/temperature) of all states.
@@ -103,8 +104,8 @@ def _above_constant(terms: Terms) -> Float64[np.ndarray, "S"]:
     """Returns f at all states without its constant, beside which digits would be lost; the first
     variable varies fastest.
     """
-    if terms.quadratic is not None:
-        return _quadratic_values(terms.quadratic)
+    if isinstance(terms, Coefficients):
+        return _quadratic_values(terms)
     return terms.values(all_states(terms.num_sites)) - terms.constant
 
 
@@ -178,15 +179,12 @@ def narrow_elimination(
     narrower. Edges may repeat. None if neither order has a width of at most `most`.
     """
     matrix = sparse.csr_matrix((np.ones(len(edges)), edges.T), (num_variables, num_variables))
-    place = np.empty(num_variables, np.int64)
-    place[reverse_cuthill_mckee(sparse.csr_matrix(matrix + matrix.T), symmetric_mode=True)] = (
-        np.arange(num_variables)
-    )
-    found = [
+    rank = np.argsort(reverse_cuthill_mckee(matrix + matrix.T, symmetric_mode=True))
+    orders = [
         _eliminate(num_variables, edges, most, cost)
-        for cost in (_missing, lambda near, v: int(place[v]))
+        for cost in (_missing, lambda near, v: int(rank[v]))
     ]
-    return min((one for one in found if one), key=Elimination.table_entries, default=None)
+    return min(filter(None, orders), key=Elimination.table_entries, default=None)
 
 
 def _missing(near: list[set[int]], v: int) -> int:
@@ -212,7 +210,7 @@ def _eliminate(
         return (cost(near, v), len(near[v]), v) if len(near[v]) <= most else None
 
     current = [entry(v) for v in range(num_variables)]
-    heap = [one for one in current if one]
+    heap = list(filter(None, current))
     heapq.heapify(heap)
     order: list[int] = []
     while heap:

@@ -16,6 +16,7 @@ import numpy as np
 from jaxtyping import Array, Float, Float64, Int8
 
 from sl_discs.models.model import Model, Params
+from sl_discs.models.terms import Coefficients
 from sl_discs.support.errors import InputError
 
 
@@ -148,7 +149,7 @@ def checked(values: Float[np.ndarray, "*B"]) -> Float[np.ndarray, "*B"]:
 
 
 class Density(NamedTuple):
-    """In the place of `Coefficients`, for models that are not quadratic.
+    """A log-density given as a function, in the place of `Coefficients`.
 
     Attributes:
       function: of (params, x) with x float32 of the shape; returns a scalar.
@@ -171,15 +172,12 @@ class Density(NamedTuple):
         """N, the size of x."""
         return math.prod(self.shape)
 
-    @property
-    def quadratic(self) -> None:
-        return None
-
     def max_degree(self) -> int:
         """Returns all other sites, as nothing is known of couplings."""
         return self.num_sites - 1
 
     def reach(self) -> float:
+        """Returns 0: no bound is known."""
         return 0.0
 
     def resolution(self, values: Float64[np.ndarray, "*B"]) -> float:
@@ -191,14 +189,15 @@ class Density(NamedTuple):
         return float(np.abs(values[np.isfinite(values)]).max(initial=0.0) * jnp.finfo(dtype).eps)
 
     def supported(self, states: Int8[np.ndarray, "*B N"]) -> Int8[np.ndarray, "*B N"]:
+        """Returns states from which chains can start: these, or others where f is -inf."""
         rows = states.reshape(-1, states.shape[-1]).copy()
         outside = np.flatnonzero(~np.isfinite(self.values(rows[:, : self.num_sites])))
         rows[outside, : self.num_sites] = self.starts[np.arange(len(outside)) % len(self.starts)]
         return rows.reshape(states.shape)
 
     def log_states(self, rng: np.random.Generator) -> tuple[float, float]:
-        """Returns it from the share of random states at which the function is finite, if there are
-        enough of them.
+        """Returns the logarithm of the number of states at which the function is finite, and its
+        error, from random states; NaN if it is finite at few of them.
         """
         inside = int(
             np.isfinite(self.values(rng.integers(0, 2, (_TRIED, self.num_sites), np.int8))).sum()
@@ -229,6 +228,10 @@ class Density(NamedTuple):
     @property
     def _function(self) -> _AboveConstant:
         return _AboveConstant(self.function, self.shape)
+
+
+# What chains maximise: a function f of N zeros and ones, without its constant.
+Terms = Coefficients | Density
 
 
 def density_params(density: Density, num_sites: int, degree: int | None) -> Params:

@@ -30,7 +30,11 @@ Key = UInt32[AnyArray, "*batch 2"]
 _PARITY = np.uint32(0x1BD11BDA)
 _EVEN = tuple(map(np.uint32, (13, 15, 26, 6)))
 _ODD = tuple(map(np.uint32, (17, 29, 16, 24)))
-_DRAW, _FOLD = 0, 1
+_DRAW = np.uint32(0)
+_FOLD = np.uint32(1)
+# Makes a word a number on [0, 1), below which the largest is this.
+_UNIT = np.float32(2.0**-32)
+_LARGEST = np.float32(1 - 2.0**-24)
 
 
 class Stream(enum.IntEnum):
@@ -91,12 +95,10 @@ threefry = jax.jit(_on_host)
 
 def make_uniform(jit: Callable[[Callable], Callable]) -> Callable:
     """Returns `word_to_uniform` of one word, compiled by a decorator of numba's."""
-    unit = np.float32(2.0**-32)
-    largest = np.float32(1 - 2.0**-24)
 
     @jit
     def uniform(word):
-        return min(np.float32(np.float32(word) * unit), largest)
+        return min(np.float32(np.float32(word) * _UNIT), _LARGEST)
 
     return uniform
 
@@ -109,7 +111,7 @@ def from_rng(rng: Array) -> Key:
 
 def fold(key: Key, data: int | Int[Array, ""]) -> Key:
     """Returns the key folded from another key and a number."""
-    words = threefry(*key, jnp.asarray(data).astype(jnp.uint32), jnp.uint32(_FOLD))
+    words = threefry(*key, jnp.asarray(data).astype(jnp.uint32), _FOLD)
     # Without the barrier XLA fuses the rounds of a folded key into those of every key and number
     # drawn from it, once for each use, so that the code doubles with each round; from JAX 0.11 on,
     # compiling a step then never ends.
@@ -120,15 +122,14 @@ def draw_words(
     key: Key, counter: UInt32[Array, "*s"]
 ) -> tuple[UInt32[Array, "*s"], UInt32[Array, "*s"]]:
     """Draws two random words for each counter."""
-    return threefry(*key, counter, jnp.uint32(_DRAW))
+    return threefry(*key, counter, _DRAW)
 
 
 def word_to_uniform(word: UInt32[AnyArray, "*s"]) -> Float[AnyArray, "*s"]:
     """Returns a word as a number on [0, 1) in float32, near 0 a multiple of 2^-32: small
     probabilities count.
     """
-    smaller = np.minimum if isinstance(word, np.ndarray) else jnp.minimum
-    return smaller(word.astype(np.float32) * np.float32(2.0**-32), np.float32(1 - 2.0**-24))
+    return (word.astype(np.float32) * _UNIT).clip(max=_LARGEST)
 
 
 # sin(pi v)/v and cos(pi v) for v in [-1/2, 1/2], polynomials of v^2 by least squares at Chebyshev
@@ -144,11 +145,9 @@ def words_to_normals(
     Muller 1958).
     """
     # The middle of the word's interval, whose logarithm is always finite.
-    radius = jnp.sqrt(
-        -2 * jnp.log((first.astype(jnp.float32) + jnp.float32(0.5)) * jnp.float32(2.0**-32))
-    )
+    radius = jnp.sqrt(-2 * jnp.log((first.astype(jnp.float32) + np.float32(0.5)) * _UNIT))
     # Half the angle, over pi: it lies where the polynomials hold.
-    half = second.astype(jnp.float32) * jnp.float32(2.0**-32) - jnp.float32(0.5)
+    half = second.astype(jnp.float32) * _UNIT - np.float32(0.5)
     square = half * half
     sine = half * _polynomial(SINE, square)
     cosine = _polynomial(COSINE, square)
@@ -172,7 +171,7 @@ def uniforms(key: Key, shape: tuple[int, ...] = ()) -> Float[AnyArray, "..."]:
     xp: Any = np if on_host else jnp
     size = math.prod(shape)
     counters = xp.arange((size + 1) // 2, dtype=np.uint32)
-    words = xp.concatenate(block(key[..., :1], key[..., 1:], counters, np.uint32(_DRAW)), axis=-1)
+    words = xp.concatenate(block(key[..., :1], key[..., 1:], counters, _DRAW), axis=-1)
     return word_to_uniform(words[..., :size].reshape(*key.shape[:-1], *shape))
 
 
@@ -201,5 +200,5 @@ def chain_keys(
     # With NumPy: to compile so little takes longer than anything else before the first step.
     words: Any = np.array([[seed >> 32 & 0xFFFFFFFF], [seed & 0xFFFFFFFF]], np.uint32)
     for data in ([stream], np.asarray(instances), np.arange(num_chains)[:, None]):
-        words = _on_host(*words, np.asarray(data, np.uint32), np.uint32(_FOLD))
+        words = _on_host(*words, np.asarray(data, np.uint32), _FOLD)
     return np.ascontiguousarray(np.stack(words, axis=-1).swapaxes(0, 1))

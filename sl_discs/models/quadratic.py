@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
-from jaxtyping import Array, Bool, Float, Float32, Int, Int8, Num
+from jaxtyping import Array, Float, Float32, Int, Int8, Num
 from scipy import sparse
 
 from sl_discs.instances.graph import neighbours_of
@@ -129,7 +129,6 @@ class Sparse(NamedTuple):
         return field.at[self.neighbours[site]].add(
             delta.astype(field.dtype) * self.weights[site].astype(field.dtype),
             mode="drop",
-            unique_indices=False,
         )
 
 
@@ -156,10 +155,11 @@ def field_dtype(coupling: Coupling) -> str:
       coupling: on the host, one or a stack of them.
     """
     weights = coupling[-1]
-    if weights.dtype != np.int8:
-        return "float32"
-    largest = np.abs(weights).sum(axis=-1, dtype=np.int64).max(initial=0)
-    return "int16" if largest <= _MOST_IN_INT16 else "float32"
+    fits = (
+        weights.dtype == np.int8
+        and np.abs(weights).sum(axis=-1, dtype=np.int64).max(initial=0) <= _MOST_IN_INT16
+    )
+    return "int16" if fits else "float32"
 
 
 def dense_coupling(terms: Coefficients, num_sites: int) -> Dense:
@@ -261,9 +261,8 @@ class QuadraticModel(Model):
 
     def update(self, params: QuadraticParams, x, field: QuadraticField, y):
         """Adds one row of K for each flipped site."""
-        flips = x != y
-        delta = jnp.where(flips, 1 - 2 * x, 0).astype(jnp.float32)
-        coupled = add_rows(params.coupling, field.coupled, flips, delta)
+        delta = (y - x).astype(jnp.float32)
+        coupled = add_rows(params.coupling, field.coupled, delta)
         linear, pairs = _changes(params, delta, field.coupled, coupled)
         return QuadraticField(coupled, field.linear + linear, field.pairs + pairs)
 
@@ -291,12 +290,13 @@ def _changes(
 
 
 def add_rows(
-    coupling: Coupling, coupled: Num[Array, "N"], flips: Bool[Array, "N"], delta: Float[Array, "N"]
+    coupling: Coupling, coupled: Num[Array, "N"], delta: Float[Array, "N"]
 ) -> Num[Array, "N"]:
     """Returns K(x + delta) from Kx: adds the rows of the flipped sites one after the other, or all
     by one product.
     """
-    num_sites = flips.shape[0]
+    num_sites = delta.shape[0]
+    flips = delta != 0
     if turn_width(num_sites, 1) == num_sites and coupling[-1].dtype == jnp.int8:
         return coupled + coupling.matvec(delta).astype(coupled.dtype)
     sites = jnp.arange(num_sites)
@@ -310,13 +310,6 @@ def add_rows(
 
     longest = batch_max(jnp.sum(flips, dtype=jnp.int32))
     return lax.fori_loop(0, longest, add_next, (flips, coupled))[1]
-
-
-def quadratic_model(
-    terms: Coefficients, num_sites: int, params: QuadraticParams, asking: Any
-) -> QuadraticModel:
-    """Returns the model of these stacked params, padded to num_sites."""
-    return QuadraticModel(num_sites, field_dtype(params.coupling))
 
 
 def quadratic_params(terms: Coefficients, num_sites: int, degree: int | None) -> QuadraticParams:

@@ -1,8 +1,8 @@
 """What a problem maximises, as a list of its terms on the host; problems are made and checked
 without JAX.
 
-What differs between functions is a method of their terms. The arrays of chains are built from terms
-by `sl_discs.chains.batches.build_batch`.
+What differs between functions is a method of their terms, see `sl_discs.models.functions.Terms`.
+The arrays of chains are built from terms by `sl_discs.chains.batches.build_batch`.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import dataclasses
 import functools
 import math
 from fractions import Fraction
-from typing import NamedTuple, Protocol, runtime_checkable
+from typing import NamedTuple
 
 import numpy as np
 from jaxtyping import Float64, Int, Int8, Int32
@@ -30,45 +30,6 @@ _ABOVE = 4.0
 _PENALTIES = 1e-3
 # Relative error of sums of coefficients, with a margin.
 _ROUNDED = 2.0**-46
-
-
-@runtime_checkable
-class Terms(Protocol):
-    """A function f of N zeros and ones, which `Coefficients` and `models.functions.Density`
-    describe.
-    """
-
-    @property
-    def constant(self) -> float:
-        """The constant part of f; samplers do not need it."""
-
-    @property
-    def num_sites(self) -> int:
-        """N."""
-
-    @property
-    def quadratic(self) -> Coefficients | None:
-        """The terms themselves where they are those of a quadratic function of zeros and ones."""
-
-    def max_degree(self) -> int:
-        """Returns the largest number of couplings of a site."""
-
-    def reach(self) -> float:
-        """Returns an upper bound on |f| without its constant; 0 if nothing is known."""
-
-    def resolution(self, values: Float64[np.ndarray, "*B"]) -> float:
-        """Returns how far apart values of f near these have to be for chains to tell them apart."""
-
-    def supported(self, states: Int8[np.ndarray, "*B N"]) -> Int8[np.ndarray, "*B N"]:
-        """Returns states from which chains can start: these, or others where f is -inf."""
-
-    def log_states(self, rng: np.random.Generator) -> tuple[float, float]:
-        """Returns the logarithm of the number of states at which f is finite, and its error; NaN if
-        it is unknown.
-        """
-
-    def values(self, states: Int8[np.ndarray, "B N"]) -> Float64[np.ndarray, "B"]:
-        """Returns f of many states in double precision."""
 
 
 class Coefficients(NamedTuple):
@@ -92,19 +53,16 @@ class Coefficients(NamedTuple):
 
     @property
     def num_sites(self) -> int:
+        """N."""
         return len(self.linear)
-
-    @property
-    def quadratic(self) -> Coefficients:
-        return self
 
     def max_degree(self) -> int:
         """Returns the largest number of terms of a site; with a background, at most all other
         sites.
         """
         if self.background:
-            return len(self.linear) - 1
-        return int(np.bincount(self.edges.ravel(), minlength=1).max()) if len(self.edges) else 0
+            return self.num_sites - 1
+        return int(np.bincount(self.edges.ravel(), minlength=1).max())
 
     def largest(self) -> float:
         """Returns the largest absolute value of a coefficient, including a background."""
@@ -120,6 +78,7 @@ class Coefficients(NamedTuple):
             return np.abs(self.linear) + abs(self.scale) * (above @ ones + ones @ above + pairs)
 
     def reach(self) -> float:
+        """Returns an upper bound on |f| without its constant."""
         with np.errstate(over="ignore"):
             return float(np.abs(self.linear).sum() + self.bounds().sum()) / 2
 
@@ -136,17 +95,21 @@ class Coefficients(NamedTuple):
         return self._replace(edges=edges, weights=weights, background=0.0)
 
     def resolution(self, values: Float64[np.ndarray, "*B"]) -> float:
-        """Returns the rounding of the largest bound by 24 bits, or, where sums of couplings are
-        exact, as of whole multiples of one number that have so many, that of the largest term.
+        """Returns how far apart values of f near these have to be for chains to tell them apart.
+
+        It is the rounding of the largest bound by 24 bits, or that of the largest term, where sums
+        of couplings are exact in 24 bits, as of whole multiples of one number.
         """
         finest = abs(self.scale) * _finest(np.append(self.weights, self.background)).min()
         largest = float(self.bounds().max())
         return 2.0**-24 * (self.largest() if largest < 2**24 * finest else largest)
 
     def supported(self, states: Int8[np.ndarray, "*B N"]) -> Int8[np.ndarray, "*B N"]:
+        """Returns states from which chains can start: all of them."""
         return states
 
     def log_states(self, rng: np.random.Generator) -> tuple[float, float]:
+        """Returns the logarithm of the number of states, and its error."""
         return self.num_sites * math.log(2), 0.0
 
     def values(self, states: Int8[np.ndarray, "B N"]) -> Float64[np.ndarray, "B"]:

@@ -103,6 +103,10 @@ def set_size(edges: Edges, chosen: Chosen) -> float:
     )
 
 
+def _has_integer_sizes(graph: Graph) -> bool:
+    return graph.node_weights is None or are_integers(graph.node_weights)
+
+
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class GraphKind(Kind):
     """A problem on a graph: which nodes to choose.
@@ -142,6 +146,10 @@ class GraphKind(Kind):
     discs_family: tuple[str, str] | None = None
     task: str = ""
 
+    def __post_init__(self):
+        if self.integral is None and self.count is set_size:
+            object.__setattr__(self, "integral", _has_integer_sizes)
+
     @property
     def sign(self) -> float:
         """1.0 if the objective is maximised, otherwise -1.0: this times the objective is always
@@ -158,11 +166,6 @@ class GraphKind(Kind):
 
     def accepts(self, source: Any) -> bool:
         return isinstance(source, Graph)
-
-    def integer_values(self, source: Graph) -> bool:
-        if self.integral is None and self.count is set_size:
-            return source.node_weights is None or are_integers(source.node_weights)
-        return super().integer_values(source)
 
     def counted(self, source: Graph, weights_of_nodes: bool = True) -> Graph:
         """Returns the graph without weights of nodes where these do not count, or all are 1."""
@@ -206,7 +209,7 @@ class GraphKind(Kind):
             heavy = np.where(free, weights, weights.max())
             source = dataclasses.replace(source, node_weights=heavy)
             excess = heavy - weights
-        terms = self.terms(source, penalty).listed()
+        terms = self.model(source, penalty).listed()
         sign = self.sign
         own = np.flatnonzero(excess)
         form = QuadraticForm.from_arrays(
@@ -226,16 +229,6 @@ class GraphKind(Kind):
         edges. Of states that are not of shape [B, N] (padding must be cut off first), or not all
         zeros and ones, it raises an InputError.
         """
-        return self.evaluators(source)[0]
-
-    def evaluators(
-        self, source: Graph
-    ) -> tuple[Callable[..., Evaluated], Callable[..., Evaluated]]:
-        """`evaluator`, and what evaluates only the first of the best of many states, in one row.
-
-        The second one repairs and counts only states that may still be the best, those that promise
-        `most` first.
-        """
         edges = Edges(source)
 
         def evaluate(states: Int8[np.ndarray, "B N"]) -> Evaluated:
@@ -247,21 +240,31 @@ class GraphKind(Kind):
             feasible = np.array([self.violations(edges, row) == 0 for row in repaired], bool)
             return Evaluated(values, feasible, repaired.astype(np.int8))
 
+        return evaluate
+
+    def best_evaluator(self, source: Graph) -> Callable[[Int8[np.ndarray, "B N"]], Evaluated]:
+        """Returns what repairs and evaluates only the first of the best of many states, in one row.
+
+        It looks only at states that may still be the best, those that promise `most` first.
+        """
+        edges = Edges(source)
+        evaluate = self.evaluator(source)
+
         def evaluate_best(states: Int8[np.ndarray, "B N"]) -> Evaluated:
             states = checked_states(source.name, states, source.num_nodes)
             most = np.full(len(states), np.inf) if self.most is None else self.most(edges, states)
-            found: dict[int, Evaluated] = {}
+            evaluated: dict[int, Evaluated] = {}
             best = -np.inf
-            for place in np.argsort(-most, kind="stable").tolist():
-                if most[place] < best:
+            for row in np.argsort(-most, kind="stable").tolist():
+                if most[row] < best:
                     break
-                found[place] = evaluate(states[place, None])
-                best = max(best, self.sign * float(found[place].values[0]))
-            return found[
-                min(place for place in found if self.sign * found[place].values[0] == best)
+                evaluated[row] = evaluate(states[row, None])
+                best = max(best, self.sign * float(evaluated[row].values[0]))
+            return evaluated[
+                min(row for row in evaluated if self.sign * evaluated[row].values[0] == best)
             ]
 
-        return evaluate, evaluate_best
+        return evaluate_best
 
     def exact_values(self, source: Graph, states: Int8[np.ndarray, "B N"]) -> list[Fraction]:
         edges = Edges(source, fraction)

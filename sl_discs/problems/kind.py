@@ -22,9 +22,6 @@ from sl_discs.support.errors import InputError
 # The paper's lambda; above 1 every maximiser is feasible, and close to 1 conflicts are easy to pass
 # through.
 PENALTY = 1.0001
-# How far rounding in double precision moves a bound on whole numbers at most.
-_ROUNDED = 1 / 64
-
 
 Chosen = Bool[np.ndarray, "N"]
 
@@ -151,24 +148,6 @@ class Kind(abc.ABC):
         """Returns the source without what does not count."""
         return source
 
-    def maximises(self, source: Any) -> bool:
-        """Returns whether the best value is the largest."""
-        return source.maximise if self.maximise is None else self.maximise
-
-    def terms(self, source: Any, penalty: float = PENALTY) -> Coefficients:
-        """Returns the maximised quadratic model.
-
-        Raises:
-          InputError: the problem has conflicts, and the penalty is not a finite number of at least
-            1.
-        """
-        if self.penalty is not None and not (np.isfinite(penalty) and penalty >= 1):
-            raise InputError(
-                f"penalty is {penalty}; expected at least 1, so that dropping a conflict never "
-                "costs"
-            )
-        return self.model(source, float(penalty))
-
     def normal(self, source: Any) -> tuple[Any, Units]:
         """Returns a source in units of a power of two, and these units, by which values are the
         same exactly.
@@ -187,20 +166,6 @@ class Kind(abc.ABC):
         decided.
         """
 
-    def integer_values(self, source: Any) -> bool:
-        """Returns whether every value is surely a whole number, below 2^33, so that bounds can be
-        rounded.
-        """
-        return self.integral is not None and self.integral(source)
-
-    def rounded_bound(self, source: Any, bound: Fraction | float) -> Fraction | float:
-        """Returns a bound, up to errors of rounding, made as tight as whole numbers allow."""
-        if not (math.isfinite(bound) and self.integer_values(source)):
-            return bound
-        return float(
-            np.floor(bound + _ROUNDED) if self.maximises(source) else np.ceil(bound - _ROUNDED)
-        )
-
     def recounted_of(self, source: Any) -> str:
         """Returns a text on how an answer to a source is verified."""
         return self.recounted
@@ -211,7 +176,7 @@ class Kind(abc.ABC):
 
         Without `offset`, a kind may leave out the constant that all values have in common.
         """
-        terms = self.terms(source, penalty)
+        terms = self.model(source, penalty)
         return terms.reach() + abs(terms.constant)
 
     @abc.abstractmethod

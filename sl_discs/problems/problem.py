@@ -89,7 +89,9 @@ class Problem(Generic[PosedOn]):
     @property
     def maximise(self) -> bool:
         """Whether the best value is the largest."""
-        return self._kind.maximises(self.source)
+        maximise = self._kind.maximise
+        source: Any = self.source
+        return source.maximise if maximise is None else maximise
 
     @property
     def spins(self) -> bool:
@@ -97,8 +99,8 @@ class Problem(Generic[PosedOn]):
         return self._kind.spins
 
     def terms(self) -> Coefficients:
-        """Returns the quadratic model that is maximised, as `Kind.terms`."""
-        return self._kind.terms(self.source, self.penalty)
+        """Returns the quadratic model that is maximised, see `Kind.model`."""
+        return self._kind.model(self.source, self.penalty)
 
     @functools.cached_property
     def _evaluator(self) -> Callable[[np.ndarray], Evaluated]:
@@ -111,7 +113,8 @@ class Problem(Generic[PosedOn]):
     @functools.cached_property
     def integer_values(self) -> bool:
         """Whether every value is surely a whole number."""
-        return self._kind.integer_values(self.source)
+        integral = self._kind.integral
+        return integral is not None and integral(self.source)
 
     @property
     def num_terms(self) -> int:
@@ -367,6 +370,9 @@ def checked_problem(given: Any, others: tuple[type, ...] = ()) -> Any:
 
 # What provers and results ask about answers and bounds, exactly.
 
+# How far rounding in double precision moves a bound on whole numbers at most.
+_ROUNDED = 1 / 64
+
 
 def units(problem: Problem) -> Units:
     """Returns the units of a problem's values, of which those of the problem as it was given are
@@ -387,8 +393,12 @@ def normal_form(problem: Problem) -> Problem:
 
 
 def rounded_bound(problem: Problem, bound: Fraction | float) -> Fraction | float:
-    """Returns a bound made as tight as whole numbers allow, where all values are whole."""
-    return problem._kind.rounded_bound(problem.source, bound)
+    """Returns a bound, up to errors of rounding, made as tight as whole numbers allow, where all
+    values are whole.
+    """
+    if not (math.isfinite(bound) and problem.integer_values):
+        return bound
+    return float(np.floor(bound + _ROUNDED) if problem.maximise else np.ceil(bound - _ROUNDED))
 
 
 def exact_values(problem: Problem, states: Int8[np.ndarray, "B N"]) -> list[Fraction]:

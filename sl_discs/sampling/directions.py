@@ -26,7 +26,8 @@ from scipy import sparse
 from scipy.sparse import linalg
 from scipy.special import logsumexp
 
-from sl_discs.models.terms import SpinForm, Terms, to_spin
+from sl_discs.models.functions import Terms
+from sl_discs.models.terms import Coefficients, SpinForm, to_spin
 
 # Up to this many variables, all eigenvalues are computed.
 _ALL_EIGENVALUES = 400
@@ -88,9 +89,9 @@ def mixes_fast(
     terms: Terms, temperature: float, is_over: Callable[[], bool] = lambda: False
 ) -> bool:
     """Returns whether a local sampler is known to mix fast, by one of the certificates above."""
-    if terms.quadratic is None:
+    if not isinstance(terms, Coefficients):
         return False
-    spin = to_spin(terms.quadratic, temperature)
+    spin = to_spin(terms, temperature)
     if _radius(*_influences(spin)) < 1:
         return True
     size = spin.num_spins

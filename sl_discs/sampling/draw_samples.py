@@ -15,8 +15,8 @@ from sl_discs.chains.budget import Budget
 from sl_discs.engines.choice import choose_engine
 from sl_discs.engines.devices import check_threads
 from sl_discs.localization.method import build_method, method_fields
-from sl_discs.models.functions import check_not_traced
-from sl_discs.models.terms import Terms
+from sl_discs.models.functions import Terms, check_not_traced
+from sl_discs.models.terms import Coefficients
 from sl_discs.problems import Problem
 from sl_discs.problems.density import LogDensity
 from sl_discs.problems.kind import KINDS
@@ -307,7 +307,7 @@ class _Run:
         """
         options = self.options
         terms = self.terms
-        engine = self.options.engine
+        engine = options.engine
         if method != "exact":
             _check_range(terms, options.lowest)
         size = float(terms.reach() + abs(terms.constant))
@@ -316,7 +316,7 @@ class _Run:
                 f"f of up to {size:.3g} over the temperature {options.lowest:g} is beyond the "
                 "range of double precision; raise the temperature"
             )
-        if terms.quadratic is None:
+        if not isinstance(terms, Coefficients):
             needs = "needs the couplings of a quadratic problem; use another"
             if method == "low_rank":
                 raise InputError(f"method 'low_rank' {needs} method", "method")
@@ -427,7 +427,7 @@ def _limits(request: Request, drawn: Drawn, values: Float64[np.ndarray, "C D"]) 
                 f"the sampler {request.sampler} does not reach every state with these settings; "
                 "change them, or use gibbs"
             )
-    apart = 0.0 if drawn.exact and terms.quadratic else terms.resolution(values)
+    apart = 0.0 if drawn.exact and isinstance(terms, Coefficients) else terms.resolution(values)
     if apart > _MOST_APART * temperature:
         found.append(
             f"rounding changes f by up to {apart:.2g} in chains, at temperature {temperature:g}: "
@@ -519,7 +519,7 @@ def _choose(run: _Run) -> Samples:
     temperature = run.options.lowest
     if terms.num_sites <= _ENUMERATED:
         return run("exact", f"auto: {terms.num_sites} variables are enumerated")
-    if terms.quadratic is not None and exact.is_narrow(terms.quadratic):
+    if isinstance(terms, Coefficients) and exact.is_narrow(terms):
         return run("exact", "auto: the graph of couplings has a small treewidth")
     _check_range(terms, temperature)
     if run.options.temperatures:
@@ -529,7 +529,7 @@ def _choose(run: _Run) -> Samples:
     if mixes_fast(terms, temperature, is_over):
         return run("chain", "auto: a local sampler is known to mix fast here")
     why = "auto: nothing is known of how fast a local sampler mixes here"
-    if terms.quadratic is not None and low_rank.applies(terms.quadratic, temperature, is_over):
+    if isinstance(terms, Coefficients) and low_rank.applies(terms, temperature, is_over):
         found = run("low_rank", "auto: few directions stand out from the couplings", _LOW_RANK_PART)
         if found.reliable or found.interrupted:
             return found

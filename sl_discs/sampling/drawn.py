@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from jaxtyping import Bool, Float, Float64, Int, Int8, Num, UInt8
 
-from sl_discs.models.terms import Terms
+from sl_discs.models.functions import Terms
 
 
 class Request(NamedTuple):

@@ -17,7 +17,8 @@ from scipy.special import expit
 
 from sl_discs.chains.budget import Budget
 from sl_discs.models.exact_sums import Elimination, enumerate_law, narrow_elimination
-from sl_discs.models.terms import Coefficients, Terms
+from sl_discs.models.functions import Terms
+from sl_discs.models.terms import Coefficients
 from sl_discs.sampling.drawn import Drawn, Estimate, Known, Request, packed
 from sl_discs.support.errors import InputError
 from sl_discs.support.memory import check_memory
@@ -51,8 +52,8 @@ def exact(terms: Terms, temperature: float, moments: bool = False) -> ExactLaw:
 
     InputError for a large treewidth, or too many states.
     """
-    if terms.quadratic is not None and terms.num_sites > ENUMERATED:
-        return eliminated(terms.quadratic, temperature, moments)
+    if isinstance(terms, Coefficients) and terms.num_sites > ENUMERATED:
+        return eliminated(terms, temperature, moments)
     law = enumerate_law(terms, temperature)
     joint = law.moments()
     first, second = np.triu_indices(terms.num_sites, 1)

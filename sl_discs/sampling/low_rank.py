@@ -105,8 +105,8 @@ def draw(request: Request, budget: Budget) -> Drawn:
 
     InputError: no direction stands out from the couplings, or the rest is too large.
     """
-    assert request.terms.quadratic is not None
-    spin = to_spin(request.terms.quadratic, request.temperature)
+    assert isinstance(request.terms, Coefficients)
+    spin = to_spin(request.terms, request.temperature)
     directions = find_directions(spin)
     lacking = "no direction stands out from the couplings"
     if directions is None or (lacking := _too_large(spin, directions.loadings)):

@@ -27,7 +27,7 @@ from scipy import optimize
 from scipy.special import chdtri, expit
 
 from sl_discs.chains.budget import Budget
-from sl_discs.models.terms import Terms
+from sl_discs.models.functions import Terms
 from sl_discs.sampling.diagnostics import FALSE_ALARM
 from sl_discs.sampling.drawn import ROUNDING, Drawn, Estimate, Ladder, Request
 from sl_discs.sampling.plain_chains import (
@@ -216,7 +216,7 @@ _SITES_A_NEIGHBOUR = 16
 
 def swaps_clusters(terms: Terms, ladders: int) -> bool:
     """Returns whether cluster moves are worth their time, and there are enough ladders for them."""
-    if terms.quadratic is None or ladders % 2 or ladders < 2 * _LEAST_PAIRS:
+    if ladders % 2 or ladders < 2 * _LEAST_PAIRS:
         return False
     return terms.max_degree() <= min(_MOST_NEIGHBOURS, terms.num_sites / _SITES_A_NEIGHBOUR)
 

@@ -14,7 +14,7 @@ import numpy as np
 from jaxtyping import Float, Float64
 from scipy.special import logsumexp
 
-from sl_discs.models.terms import Terms
+from sl_discs.models.functions import Terms
 from sl_discs.sampling.drawn import ROUNDING, Curve, Estimate
 from sl_discs.sampling.exact import exact
 

@@ -66,7 +66,7 @@ class Case(NamedTuple):
 
 def _quadratic(problem: str, edges, weights=None, sparse: bool = False):
     graph = Graph.from_arrays(problem, _NUM_SITES, np.array(edges), weights)
-    terms = graph_kind(problem).terms(graph, penalty=1.5)
+    terms = graph_kind(problem).model(graph, 1.5)
     params = quadratic_params(terms, _NUM_SITES, terms.max_degree() if sparse else None)
     return QuadraticModel(_NUM_SITES, field_dtype(params.coupling)), jax.tree.map(
         jnp.asarray, params

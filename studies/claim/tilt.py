@@ -132,7 +132,7 @@ def _play(graphs: Dataset, settings: Settings, fields: dict[str, Any]) -> Played
         np.empty(len(graphs.graphs)),
     )
     hops, decided, weights = [], [], []
-    terms = [kind.terms(graph, PENALTY) for graph in graphs.graphs]
+    terms = [kind.model(graph, PENALTY) for graph in graphs.graphs]
     for pack in batches_of(graphs, PENALTY, method.sampler, settings, engine):
         instance_ids = [graphs.index[k] for k in pack.filled]
         chains = Chains(

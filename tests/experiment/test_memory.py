@@ -23,7 +23,7 @@ from sl_discs.support.memory import GIB
 
 
 def terms_of(dataset):
-    return [graph_kind("mis").terms(graph, 1.0001) for graph in dataset.graphs]
+    return [graph_kind("mis").model(graph, 1.0001) for graph in dataset.graphs]
 
 
 def need(dataset, instances):

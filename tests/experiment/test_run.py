@@ -280,7 +280,7 @@ def test_padding_and_batches():
     assert [padded_size(n) for n in (1, 64, 65, 300, 475, 600, 800, 1100, 1347, 5000)] == [
         64, 64, 128, 320, 512, 640, 832, 1152, 1408, 5568,
     ]  # fmt: skip
-    terms = [graph_kind("mis").terms(graph, 1.0) for graph in random_dataset(10).graphs]
+    terms = [graph_kind("mis").model(graph, 1.0) for graph in random_dataset(10).graphs]
     for packs, sizes in (
         (plan(terms, 8, 6), [5, 5]),
         (plan(terms, 8, 6, num_devices=4, layout=Layout(4, 1)), [8, 8]),

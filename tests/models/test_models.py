@@ -46,7 +46,7 @@ def direct_value(problem, graph, x, penalty):
 
 
 def build(problem, graph, sparse, padded=N):
-    terms = graph_kind(problem).terms(graph, 1.25)
+    terms = graph_kind(problem).model(graph, 1.25)
     params = quadratic_params(terms, padded, terms.max_degree() if sparse else None)
     return QuadraticModel(padded, field_dtype(params.coupling)), jax.tree.map(jnp.asarray, params)
 
@@ -232,7 +232,7 @@ def test_a_clique_in_a_sparse_graph_lists_no_missing_edge():
     """
     edges = np.array([[0, 1], [1, 2], [0, 2], [3, 5]])
     large, terms, nearly_all = (
-        graph_kind("maxclique").terms(Graph.from_arrays("graph", size, some), 1.0001)
+        graph_kind("maxclique").model(Graph.from_arrays("graph", size, some), 1.0001)
         for size, some in (
             (20_000, edges),
             (9, edges),

@@ -19,8 +19,8 @@ import sl_discs
 from sl_discs.instances.dataset import PROBLEMS
 from sl_discs.instances.graph import Graph, complement
 from sl_discs.problems.graph_kind import Edges, graph_kind
-from sl_discs.problems.kind import KINDS
-from sl_discs.problems.problem import improve
+from sl_discs.problems.kind import KINDS, PENALTY
+from sl_discs.problems.problem import Problem, improve
 from sl_discs.support.errors import InputError
 from sl_discs.testing.conformance import all_states
 
@@ -147,7 +147,7 @@ def test_a_cut_is_exact_and_its_state_untouched(case, data):
     crossing = (w for w, (u, v) in zip(of_edges, graph.edges, strict=True) if x[u] != x[v])
     assert value == float(sum(map(Fraction, crossing), Fraction(0))) and feasible
     np.testing.assert_array_equal(state, x)
-    model = graph_kind("maxcut").terms(weighted).values(x[None].astype(np.int8))
+    model = graph_kind("maxcut").model(weighted, PENALTY).values(x[None].astype(np.int8))
     assert model[0] == pytest.approx(value, rel=0, abs=1e-12 * (1 + np.abs(of_edges).sum()))
     assert verify("maxcut", graph, x)[0] == sum(x[u] != x[v] for u, v in graph.edges)
 
@@ -167,7 +167,8 @@ def test_the_best_of_many_states_is_found_without_repairing_all(name, weighted, 
         kind = graph_kind(name)
         graph = kind.counted(Graph.from_arrays("g", size, edges, of_edges, node_weights=of_nodes))
         states = rng.random((num_states, size)) < rng.random()
-        evaluate, evaluate_best = kind.evaluators(graph)
+        evaluate = kind.evaluator(graph)
+        evaluate_best = kind.best_evaluator(graph)
         every, best = evaluate(states), evaluate_best(states)
         signed = kind.sign * every.values
         top = int(np.argmax(signed))
@@ -185,7 +186,7 @@ def test_weights_of_one_change_nothing(graph, kind):
         "g", graph.num_nodes, graph.edges, node_weights=np.ones(graph.num_nodes)
     )
     assert getattr(sl_discs, kind)(ones).source.node_weights is None
-    one, other = (graph_kind(kind).terms(source, 1.3).listed() for source in (plain, ones))
+    one, other = (graph_kind(kind).model(source, 1.3).listed() for source in (plain, ones))
     assert all(np.array_equal(a, b) for a, b in zip(one, other, strict=True))
     states = all_states(graph.num_nodes)
     one, other = (graph_kind(kind).evaluator(source)(states) for source in (plain, ones))
@@ -287,8 +288,8 @@ def test_bad_input_is_refused():
         with pytest.raises(InputError, match=message):
             verify(problem, path, np.array(x))
     for name in SETS:
-        with pytest.raises(InputError, match="penalty is nan; expected at least 1"):
-            graph_kind(name).terms(path, np.nan)
+        with pytest.raises(InputError, match="penalty"):
+            Problem(name, "path", range(3), path, np.nan)
 
 
 def test_a_problem_shows_what_users_need():
