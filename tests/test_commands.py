@@ -1,6 +1,4 @@
-"""`sl-discs`: its commands, their help, what they say to wrong input, and where output cannot be
-written.
-"""
+"""`sl-discs`: its commands and their help, and where output cannot be written."""
 
 import inspect
 import json
@@ -22,54 +20,33 @@ from sl_discs.support.terminal import progress_bar, tell
 ROOT = Path(__file__).parents[1]
 
 
-def refused(capsys, said, *arguments):
-    """Whether arguments are refused with exit code 2, in one line."""
-    assert main(["sl-discs", *map(str, arguments)]) == 2
-    out, err = capsys.readouterr()
-    return not out and err.startswith("error: ") and said in err and err.count("\n") == 1
-
-
-# Help, and names.
-
-
-def test_help_lists_the_commands(capsys):
-    assert main(["sl-discs", "--help"]) == 0
-    out, err = capsys.readouterr()
-    assert out.startswith("usage: sl-discs COMMAND") and not err
+def test_help_lists_the_commands(command):
+    code, out, err = command("--help")
+    assert code == 0 and out.startswith("usage: sl-discs COMMAND") and not err
     for name, (_, words) in (one for commands in GROUPS.values() for one in commands.items()):
         assert f"  {name} " in out and words in out
-    assert main(["sl-discs", "discs", "-h"]) == 0
-    out = capsys.readouterr().out
-    assert (
-        out.startswith("usage: sl-discs discs COMMAND")
-        and "  archive " in out
-        and "solve" not in out
-    )
-    assert main(["sl-discs", "--version"]) == 0
-    assert capsys.readouterr().out == f"sl-discs {sl_discs.__version__}\n"
+    _, out, _ = command("discs", "-h")
+    assert out.startswith("usage: sl-discs discs COMMAND") and "solve" not in out
+    assert command("--version") == (0, f"sl-discs {sl_discs.__version__}\n", "")
 
 
 @pytest.mark.parametrize("name", COMMANDS)
-def test_help_is_complete(name, capsys):
-    assert main(["sl-discs", *name.split(), "--help"]) == 0
-    out, err = capsys.readouterr()
-    assert err == "" and out.startswith(f"usage: sl-discs {name} ")
+def test_help_is_complete_and_a_wrong_flag_is_one_line(name, command):
+    code, out, err = command(*name.split(), "--help")
+    assert code == 0 and err == "" and out.startswith(f"usage: sl-discs {name} ")
     assert not re.search(r"=\S+ {3,}--", out)  # a lost line break of an example
-    command = command_of(name)
-    assert command.words and inspect.cleandoc(command.words) in out
+    found = command_of(name)
+    assert found.words and inspect.cleandoc(found.words) in out
     listed = re.findall(r"^  --(?:\[no\])?(\w+): \S", out.partition("\nflags:\n")[2], re.MULTILINE)
-    own = set(command.flags)
+    own = set(found.flags)
     assert own and own <= set(listed) and not {"flagfile", "pdb"} & set(listed)
-    for steps in re.findall(r"chain_length=(\d+)", command.words):
+    for steps in re.findall(r"chain_length=(\d+)", found.words):
         Localization().levels(int(steps))  # the example is long enough for localized samplers
-    assert main(["sl-discs", *name.split(), "--no_such_flag=1"]) == 2
-    out, err = capsys.readouterr()
-    assert out == "" and err.startswith("error: ") and err.count("\n") == 1
+    code, out, err = command(*name.split(), "--no_such_flag=1")
+    assert code == 2 and out == "" and err.startswith("error: ") and err.count("\n") == 1
     # Programs of DISCS are asked for their flags, if there is one and its script is named.
     others = ("discs of google-research is not importable", "the first argument names the script")
-    assert f"'no_such_flag'; see sl-discs {name} --help" in err or any(
-        words in err for words in others
-    )
+    assert "'no_such_flag'" in err or any(words in err for words in others)
 
 
 def test_commands_share_no_flags():
@@ -81,30 +58,17 @@ def test_commands_share_no_flags():
     assert not [name for name in flags.FLAGS.flags_by_module_dict() if name.startswith("sl_discs.")]
 
 
-# Files that hold no command.
-SHARED = {"__init__", "command", "launch", "main", "problem_file"}
-
-
-def test_each_file_has_commands_that_hide_no_function():
+def test_no_file_hides_a_function():
     """A module `sl_discs.solve` would take the function's place once it is imported."""
-    files = {path.stem for path in (ROOT / "sl_discs" / "commands").glob("*.py")}
-    assert files - SHARED == {place.split(".")[0] for place in COMMANDS.values()}
     for name in COMMANDS:
         command_of(name)
-    assert callable(sl_discs.solve)
-    root = {
-        path.stem
-        for path in Path(sl_discs.__file__).parent.glob("*")
-        if path.suffix == ".py" or path.is_dir()
-    }
-    assert not root & set(sl_discs.__all__)
+    root = {path.stem for path in Path(sl_discs.__file__).parent.glob("*")}
+    assert callable(sl_discs.solve) and not root & set(sl_discs.__all__)
 
 
-def test_an_unknown_home_folder_is_said(monkeypatch, capsys):
+def test_an_unknown_home_folder_is_said(monkeypatch, refusal):
     monkeypatch.setattr(os.path, "expanduser", str)
-    assert refused(
-        capsys, "--save=~/a.json: the home folder is not known", "solve", "g", "--save=~/a.json"
-    )
+    assert refusal("solve", "g", "--save=~/a.json").startswith("error: --save=~/a.json: ")
 
 
 def test_the_script_and_the_package_are_one_program():
@@ -114,12 +78,8 @@ def test_the_script_and_the_package_are_one_program():
     done = subprocess.run(module, cwd=ROOT, capture_output=True, text=True, timeout=600)
     assert done.returncode == 0 and done.stdout.startswith("usage: sl-discs COMMAND")
     imported = {line.rpartition("|")[2].strip() for line in done.stderr.splitlines()}
-    assert "sl_discs.commands.main" in imported and not imported & {
-        "jax",
-        "numba",
-        "scipy",
-        "networkx",
-    }
+    assert "sl_discs.commands.main" in imported
+    assert not imported & {"jax", "numba", "scipy", "networkx"}
 
 
 # Streams that cannot be written to.
@@ -134,9 +94,14 @@ def triangle(tmp_path):
 def run(folder, command, **environment):
     """Runs the program in a process of its own."""
     return subprocess.run(
-        f"{sys.executable} -m sl_discs {command}", shell=True, cwd=folder, capture_output=True, text=True,
+        f"{sys.executable} -m sl_discs {command}",
+        shell=True,
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        timeout=600,
         env=os.environ | {"PYTHONPATH": str(ROOT)} | environment,
-    )  # fmt: skip
+    )
 
 
 @pytest.mark.parametrize("reader", ["left", "full"])
@@ -148,16 +113,12 @@ def test_an_output_that_nobody_reads_costs_no_answers(triangle, monkeypatch, cap
     reading, writing = os.pipe()
     os.close(reading)
     stream = os.fdopen(writing, "w") if reader == "left" else Path("/dev/full").open("w")  # noqa: SIM115
+    solve = ["sl-discs", "solve", str(triangle), "--problem=maxcut", f"--save={saved}"]
     with stream, monkeypatch.context() as patch:
         patch.setattr(sys, "stdout", stream)
-        assert (
-            main(["sl-discs", "solve", str(triangle), "--problem=maxcut", f"--save={saved}"]) == 0
-        )
+        assert main(solve) == 0
     assert main(["sl-discs", "check", str(triangle), str(saved)]) == 0
-    said = (
-        "warning: the output cannot be written (No space left on device); the command continues\n"
-    )
-    assert capfd.readouterr().err == ("" if reader == "left" else said)
+    assert capfd.readouterr().err.count("warning: the output cannot") == (reader == "full")
 
 
 def test_closed_streams_cost_no_answers(triangle, monkeypatch):
@@ -179,49 +140,30 @@ def test_names_outside_of_an_encoding_are_escaped(triangle):
     assert r"caf\xe9: maxcut of caf\xe9.edges" in done.stdout
 
 
-def test_what_a_terminal_would_obey_is_escaped(tmp_path, capsys):
+def test_what_a_terminal_would_obey_is_escaped(tmp_path, command):
     """Of names, labels and messages: a file must not clear the screen, or add a line `verified`."""
     path = tmp_path / "a\x1b[2J\nverified.gml"
     labels = ["a\x1b[2Jb", "\x9b2J", "b\u202ec"]
     nodes = "".join(f'node [ id {k} label "{label}" ] ' for k, label in enumerate(labels))
     path.write_text(f"graph [ {nodes} edge [ source 0 target 1 ] ]", encoding="utf-8")
-    assert main(["sl-discs", "sample", str(path), "--problem=mis", "--temperature=1"]) in (0, 1)
-    said = [capsys.readouterr().out]
-    assert r"a\x1b[2Jb" in said[0] and r"\x9b2J" in said[0] and r"b\u202ec" in said[0]
+    _, out, _ = command("sample", path, "--problem=mis", "--temperature=1")
+    assert r"a\x1b[2Jb" in out and r"\x9b2J" in out and r"b\u202ec" in out
     path.write_text('graph [ node [ id 0 label "\x1b[2J" ] node ]')
-    assert main(["sl-discs", "solve", str(path), "--problem=mis"]) == 2
-    said.append(capsys.readouterr().err)
-    for text in said:
+    _, _, err = command("solve", path, "--problem=mis")
+    for text in (out, err):
         assert r"a\x1b[2J" in text and text.replace("\n", "").isprintable()
         assert not any(line.startswith("verified") for line in text.splitlines())
 
 
-# Machines, configs and code of the user.
-
-
-@pytest.mark.parametrize(
-    ("command", "variable", "value", "said"),
-    [
-        (
-            "solve",
-            "JAX_PLATFORMS",
-            "cuda",
-            "JAX_PLATFORMS is 'cuda', and JAX finds no such device here",
-        ),
-        ("solve", "NUMBA_DISABLE_JIT", "1", "NUMBA_DISABLE_JIT is set"),
-    ],
-)
-def test_a_machine_that_lacks_what_the_environment_asks_for(
-    triangle, variable, value, said, command
-):
-    done = run(triangle.parent, f"{command} g.edges --problem=maxcut", **{variable: value})
+@pytest.mark.parametrize("name", ["JAX_PLATFORMS=cuda", "NUMBA_DISABLE_JIT=1"])
+def test_a_machine_that_lacks_what_the_environment_asks_for(triangle, name):
+    variable, _, value = name.partition("=")
+    done = run(triangle.parent, "solve g.edges --problem=maxcut", **{variable: value})
     if variable == "JAX_PLATFORMS" and done.returncode in (0, 1):
         pytest.skip("this machine has such a device")
-    assert done.returncode == 2 and done.stderr.count("\n") == 1 and said in done.stderr
+    assert done.returncode == 2 and done.stderr.count("\n") == 1 and variable in done.stderr
 
 
-def test_every_command_imports_code_of_the_user(capsys):
-    for name in ("run", "sweep", "reproduce", "solve", "sample"):
-        assert refused(
-            capsys, "--import=none.py: there is no such file\n", name, "--import=none.py"
-        )
+@pytest.mark.parametrize("name", ["run", "sweep", "reproduce", "solve", "sample"])
+def test_every_command_imports_code_of_the_user(name, refusal):
+    assert refusal(name, "--import=none.py").startswith("error: --import=none.py: ")
