@@ -1,28 +1,13 @@
 """The fixes' own mathematics; what they do to DISCS's samplers is tested in test_upstream.py."""
 
-import itertools
 import math
 import types
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-import pytest
 
 from sl_discs.discs_plugin import fixes
-
-
-def test_probability_of_a_path_against_the_definition():
-    log_prob = jax.nn.log_softmax(jnp.array([[0.3, -1.0, 2.0, 0.5], [5.0, 0.0, 0.0, -3.0]]), axis=1)
-    for order in itertools.permutations(range(4)):
-        for length in range(1, 5):
-            found = fixes._log_prob_in_order(log_prob, jnp.array([order, order]), length)
-            for row in range(2):
-                prob, left, wanted = np.exp(np.float64(log_prob[row])), 1.0, 0.0
-                for site in order[:length]:
-                    wanted += math.log(prob[site] / left)
-                    left -= prob[site]
-                np.testing.assert_allclose(found[row], wanted, atol=1e-4)
 
 
 def test_probability_of_a_path_whose_first_pick_has_all_the_mass():
@@ -31,18 +16,6 @@ def test_probability_of_a_path_whose_first_pick_has_all_the_mass():
     orders = jnp.array([(0, i, *(j for j in (1, 2, 3) if j != i)) for i in (1, 2, 3)])
     found = fixes._log_prob_in_order(jnp.broadcast_to(log_prob, (3, 4)), orders, 2)
     np.testing.assert_allclose(jnp.sum(jnp.exp(found)), 1.0, rtol=1e-5)
-
-
-@pytest.mark.parametrize("per_chain", [True, False])
-def test_scale_in_log_space(per_chain):
-    sampler = types.SimpleNamespace(adaptive=True, co_opt_prob=per_chain)
-    rates = jnp.array([[1.0, 2.0], [3.0, -1.0]])
-    stats = fixes._scale_of_each_chain(sampler, rates)
-    sums = np.exp(np.asarray(rates)).sum(axis=1, keepdims=True)
-    wanted = np.log(sums if per_chain else sums.mean())
-    np.testing.assert_allclose(stats["log_z"], wanted, rtol=1e-6)
-    np.testing.assert_allclose(stats["log_tau"], math.log(3) - wanted, rtol=1e-5)
-    assert np.isfinite(fixes._scale_of_each_chain(sampler, 1_000 * rates)["log_tau"]).all()
 
 
 def test_first_scale_is_stored_and_never_nan():

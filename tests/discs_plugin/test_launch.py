@@ -20,7 +20,6 @@ SMALL = (
     "--model_config=discs/models/configs/bernoulli_config.py", "--model_config.shape=(8,)",
     "--config.experiment.chain_length=40", "--config.experiment.batch_size=4",
 )  # fmt: skip
-LOCALIZED = "--sampler_config=./discs/samplers/configs/sl_randomwalk_config.py"
 SWEEP = """
 from ml_collections import config_dict
 
@@ -73,40 +72,6 @@ def test_a_run_from_anywhere(run, tmp_path, discs):
         in done.stdout
     )
     assert "took" in done.stdout and "ESS" in path.read_text()
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (
-            ("--sampler_config=discs/samplers/configs/sl_exchange_config.py",),
-            "or sl_sldiscs_gwg_config.py for",
-        ),
-        ((LOCALIZED, "--sampler_config.sigma=-1.0"), "sampler_config.sigma is -1.0"),
-        ((LOCALIZED, "--nonsense=1"), "nonsense"),
-        ((), "the package discs of google-research is not importable; clone https://"),
-    ],
-)
-def test_bad_input_is_one_line(run, tmp_path, discs, arguments, message):
-    done = run("main", *SMALL, *arguments, path=discs.parent if arguments else tmp_path)
-    errors = [line for line in done.stderr.splitlines() if "rror" in line]
-    assert done.returncode != 0 and message in done.stderr
-    assert "Traceback" not in done.stderr and len(errors) <= 2
-
-
-@pytest.mark.parametrize(
-    ("given", "missing"),
-    [
-        (LOCALIZED, "model_config"),
-        ("--model_config=discs/models/configs/bernoulli_config.py", "sampler_config"),
-    ],
-)
-def test_a_config_that_is_not_given_is_named(run, given, missing):
-    done = run("main", given)
-    assert (
-        done.returncode == 2
-        and f"no {missing} is given; pass --{missing}=FILE, such as discs/" in done.stderr
-    )
 
 
 @pytest.fixture

@@ -47,23 +47,15 @@ def test_registering_again_changes_nothing_but_the_fixes(discs):
 
 
 @pytest.mark.parametrize(
-    ("name", "change", "message"),
+    ("name", "change"),
     [
-        (
-            "sl_locallybalanced",
-            {"model.num_categories": 4},
-            "sl_locallybalanced needs a model of at most 2 values",
-        ),
-        (
-            "sl_sldiscs_gibbs",
-            {"model.num_categories": 4},
-            "sl_sldiscs_gibbs needs exact gains, which gradients of",
-        ),
-        ("sl_gwg", {"sampler.sigma": -1.0}, r"sampler_config.sigma is -1.0"),
-        ("sl_gwg", {"experiment.chain_length": 10}, "exceed chain_length = 10"),
+        ("sl_locallybalanced", {"model.num_categories": 4}),
+        ("sl_sldiscs_gibbs", {"model.num_categories": 4}),
+        ("sl_gwg", {"sampler.sigma": -1.0}),
+        ("sl_gwg", {"experiment.chain_length": 10}),
     ],
 )
-def test_what_a_sampler_does_not_take_is_named(discs, name, change, message):
+def test_what_a_sampler_does_not_take_is_refused(discs, name, change):
     config = whole_config(name)
     config.update_from_flattened_dict(change)
     with pytest.raises(InputError):

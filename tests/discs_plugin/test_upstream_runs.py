@@ -248,31 +248,6 @@ def test_results_open_in_the_plotting_scripts(discs, run_discs, tmp_path):
     )
 
 
-GWG = "--sampler_config=discs/samplers/configs/gwg_config.py"
-MIS = "--model_config=discs/models/configs/mis_config.py"
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        ([GWG, MIS], "mis needs an experiment config of its own; pass --config=FILE"),
-        ([GWG, MIS, "--model_config.graph_type=foo"], "DISCS has no graph_type 'foo' of mis"),
-        ([GWG, MIS, "--model_config.cfg_str=_"], "does not understand model_config.cfg_str=_"),
-        (
-            [GWG, "--model_config=discs/models/configs/text_infilling_config.py"],
-            "text_infilling cannot be imported",
-        ),
-        (
-            [GWG, "--model_config=discs/models/configs/rbm_config.py"],
-            "there is no RBM_DATA/fashion_mnist-4-50/params.pkl, the trained parameters of rbm",
-        ),
-    ],
-)
-def test_configs_of_which_discs_makes_no_model_are_refused(discs, tmp_path, arguments, message):
-    done = command(discs, tmp_path, "main", *arguments)
-    assert done.returncode == 2 and message in done.stderr and len(done.stderr.splitlines()) == 1
-
-
 GRAPHS = ("graph_type=er_density", "cfg_str=r-0.20", "data_root=.")
 
 
