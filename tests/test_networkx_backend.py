@@ -224,10 +224,7 @@ def test_time_limits_are_checked_and_may_be_configured():
         arguments = {"weight": None} if function is nx.max_weight_clique else {}
         with pytest.raises(InputError):
             function(graph, backend=NAME, time_limit=0, **arguments)
-        with (
-            nx.config.backends[NAME](time_limit=-1),
-            pytest.raises(InputError),
-        ):
+        with nx.config.backends[NAME](time_limit=-1), pytest.raises(InputError):
             function(graph, backend=NAME, **arguments)
     assert len(APPROX.max_clique(graph, backend=NAME, time_limit=5)) == len(
         APPROX.max_clique(graph, backend=NAME)

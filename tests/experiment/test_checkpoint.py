@@ -247,10 +247,7 @@ def test_a_lock_that_is_not_ours_is_refused_and_left_alone(tmp_path, kind):
     else:
         lock.write_text("mine\n")
     for _ in range(2):
-        with (
-            pytest.raises(InputError),
-            only_run_in(tmp_path),
-        ):
+        with pytest.raises(InputError), only_run_in(tmp_path):
             pass
     assert holder_of(tmp_path) == "" and victim.read_text() == theirs
     assert kind != "text" or lock.read_text() == "mine\n"

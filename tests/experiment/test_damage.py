@@ -77,7 +77,7 @@ REFUSED = {
 MADE_ANEW = {
     "graphs in the cache": Store(
         cached, lambda path: load_dataset("maxcut", "optsicom", "_", cache_dir=path.parent).digest()
-    ),
+    )
 }
 
 

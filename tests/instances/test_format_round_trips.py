@@ -371,9 +371,7 @@ def test_directions_do_not_count_but_must_agree(folder, name):
         problem = sl_discs.read(folder / "instance", "maxcut")
         assert sl_discs.solve(problem, time_limit=1).best_value == 4
     graph.edges["c", "a"]["weight"] = 2.0
-    with pytest.raises(
-        InputError,
-    ):
+    with pytest.raises(InputError):
         read(folder, networkx_text(name, graph))
 
 

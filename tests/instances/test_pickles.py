@@ -113,13 +113,7 @@ class Calls:
 @pytest.mark.parametrize("protocol", PROTOCOLS)
 def test_calls_are_refused_by_name(tmp_path, protocol):
     mark = tmp_path / "mark"
-    for function in (
-        os.system,
-        eval,
-        getattr,
-        np.fromfile,
-        nx.read_adjlist,
-    ):
+    for function in (os.system, eval, getattr, np.fromfile, nx.read_adjlist):
         path = save(tmp_path / "bad.pkl", [1, Calls(function, f"touch {mark}")], protocol=protocol)
         with pytest.raises(InputError):
             load_pickle(path)

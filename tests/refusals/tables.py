@@ -121,14 +121,7 @@ MODELS = {
     "biqmac: twice": ("3 3\n1 1 2\n1 2 2\n2 1 2\n", 4, "biqmac"),
     "a sum that overflows": (REAL + "2 2 2\n1 1 1e308\n2 2 1e308\n", None),
 }
-NOT_SUPPORTED = {
-    "binary",
-    "utf-16",
-    "names of nodes",
-    "shortest paths",
-    "zip",
-    "dimacs in bits",
-}
+NOT_SUPPORTED = {"binary", "utf-16", "names of nodes", "shortest paths", "zip", "dimacs in bits"}
 for table, problem in ((GRAPHS, None), (MODELS, "qubo")):
     for name, (content, line, *format) in table.items():
         call = read(content, format[0] if format else None, problem)

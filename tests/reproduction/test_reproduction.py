@@ -11,13 +11,12 @@ import shlex
 import subprocess
 import sys
 from pathlib import Path
-from types import SimpleNamespace
 
 import networkx as nx
 import numpy as np
 import pytest
-from compared import COMPARED, comparisons
 from scipy import stats
+from shown import check_shown
 
 from sl_discs.experiment import summary as summary_module
 from sl_discs.experiment.record import Spread, paired
@@ -54,13 +53,7 @@ from sl_discs.reproduction.report import (
     write_report,
     z_score,
 )
-from sl_discs.reproduction.runs import (
-    CellResult,
-    Done,
-    Runner,
-    identity,
-    path_of,
-)
+from sl_discs.reproduction.runs import CellResult, Done, Runner, identity, path_of
 from sl_discs.support.errors import InputError
 
 ROOT = Path(__file__).parents[2]
@@ -126,15 +119,19 @@ def test_every_published_cell_can_be_planned():
     assert gwg.build().sampler.adaptive and pas.build().sampler.adaptive  # as the paper has them
     assert sl_pas.sampler["K"] == 256
     ablation, left_out = ablation_cells(full, MIS, methods)
-    assert (
-        len(ablation) == 39
-        and not left_out
-        and {cell.setting for cell in ablation} == set(ABLATION)
+    assert len(ablation) == 39 and not left_out
+    assert {cell.setting for cell in ablation} == set(ABLATION)
+    published = [published_row(MIS.name, cell.method, cell.setting) for cell in ablation]
+    assert sum(row is not None for row in published) == 27
+
+
+def of_readings():
+    cells = (
+        ("gwg", DEFAULTS, [60, 62, 61]),
+        ("sl_gwg", LEVEL, [62, 62, 61]),
+        ("sl_gwg", NO_TILT, [61, 63, 60]),
     )
-    assert (
-        sum(published_row(MIS.name, cell.method, cell.setting) is not None for cell in ablation)
-        == 27
-    )
+    return rows(*(made_up(method, best, protocol=protocol) for method, protocol, best in cells))
 
 
 def test_the_reading_with_an_annealing_in_each_level_stands_beside_the_same_without_tilt():
@@ -142,39 +139,15 @@ def test_the_reading_with_an_annealing_in_each_level_stands_beside_the_same_with
     assert [cell.protocol for cell in planned] == [DEFAULTS, LEVEL, NO_TILT]
     base, level, without = (cell.sampler for cell in planned)
     assert level | {"tilt": False} == without and "anneal" not in base
-    assert (level["anneal"], level["K"], level["sigma"], level["tilt"]) == (
-        "level",
-        512,
-        15.0,
-        True,
-    )
-    assert [cell.sampler["K"] for cell in reading_cells(CHOICE, MIS, ["sl_gwg"])] == [
-        15,
-        15,
-    ]  # of 60 steps
+    wanted = {"anneal": "level", "K": 512, "sigma": 15.0, "tilt": True}
+    assert {name: level[name] for name in wanted} == wanted
+    of_60_steps = reading_cells(CHOICE, MIS, ["sl_gwg"])
+    assert [cell.sampler["K"] for cell in of_60_steps] == [15, 15]
     assert "--sampler_config.anneal=level" in planned[1].command(None, small_dataset())
-    cells = (
-        ("gwg", DEFAULTS, [60, 62, 61]),
-        ("sl_gwg", LEVEL, [62, 62, 61]),
-        ("sl_gwg", NO_TILT, [61, 63, 60]),
-    )
-    done = [made_up(method, best, protocol=protocol) for method, protocol, best in cells]
-    found = rows(*done)
-    assert [row["gain"] and row["gain"]["mean"] for row in found] == [
-        None,
-        pytest.approx(2 / 3),
-        pytest.approx(1 / 3),
-    ]
-    shown = reading_table(found)
-    for words in (
-        f"| {MIS.name} | sl_gwg | 3 | 61.938 ± ",
-        "| 61.667 ± 0.47 | ",
-        "| 61.333 ± 1.25 | ",
-        "| +0.667 [",
-    ):
-        assert words in shown
-    assert shown.count("\n") == 2 and reading_table(found[:1]) == ""
-    assert "in 0 of 1 pairs" in "\n".join(summary(found))  # the control has no tilt
+    found = of_readings()
+    gains = [row["gain"] and row["gain"]["mean"] for row in found]
+    assert gains == [None, pytest.approx(2 / 3), pytest.approx(1 / 3)]
+    assert reading_table(found).count("\n") == 2 and reading_table(found[:1]) == ""
 
 
 def test_what_does_not_fit_a_short_chain_is_left_out_with_its_reason():
@@ -235,78 +208,53 @@ def test_cuts_without_a_reference_have_no_percentage_but_gains():
     assert localized["gain"]["unit"] == "% of reference"
 
 
+LEVELS = [
+    {"method": "gwg", "chain_length": 10_000, "dataset": name, "z": z}
+    for name, z in (("a", 1.0), ("b", -3.0), ("c", 0.0), ("d", None))
+]
+
+
 def test_levels_are_pooled_by_method():
-    row = {"method": "gwg", "chain_length": 10_000}
-    cells = [
-        row | {"dataset": name, "z": z}
-        for name, z in (("a", 1.0), ("b", -3.0), ("c", 0.0), ("d", None))
-    ]
-    assert level_rows(cells) == [
-        {
-            "method": "gwg",
-            "sets": 3,
-            "within": 2,
-            "far": {"b": -3.0},
-            "pooled_z": pytest.approx(-2 / 2**0.5),
-        }
-    ]
-    assert level_rows(cells[3:]) == [] and levels_table([]) == ""
-    assert "| gwg | 2 of 3 | -1.4 | b (-3.0) |" in levels_table(cells, pooled=True)
-    assert "| gwg | 2 of 3 | b (-3.0) |" in levels_table(cells)  # of few graphs
+    [found] = level_rows(LEVELS)
+    pooled = pytest.approx(-2 / 2**0.5)
+    wanted = {"method": "gwg", "sets": 3, "within": 2, "far": {"b": -3.0}, "pooled_z": pooled}
+    assert found == wanted and level_rows(LEVELS[3:]) == [] and levels_table([]) == ""
 
 
-def test_comparisons_with_published_numbers_end_the_output_as_a_table():
-    def report(*row):
-        return SimpleNamespace(user_properties=[("another", 1), (COMPARED, row)])
-
-    stats = {
-        "failed": [report("b gwg", 61.75, 60.0, -4.123, "-2.5 to +2.5")],
-        "passed": [report("a gwg", 34.0, 34.1, 0.5, "-2.5 to "
-            "+2.5"), SimpleNamespace(), report("c", 1, 1, None, "")],
-    }  # fmt: skip
-    title, *lines = comparisons(stats)
-    assert title.split() == ["cell", "published", "ours", "z", "bound", "test"]
-    assert [line.split()[0] for line in lines] == ["a", "b", "c"]
-    assert lines[1].split()[2:5] == ["61.750", "60.000", "-4.12"] and lines[1].endswith("failed")
-    assert comparisons({"passed": [SimpleNamespace()]}) == []
+MANY = [[55, 56, 54] * 3]
+OTHER_EXPERIMENTS = {
+    "chain_length=1100, not 10000": {"steps": 1_100},
+    "batch_size=8, not 32": {"chains": 8},
+    "3 instances, fewer than 8": {"best": [[55, 56, 54]]},
+}
 
 
-def test_what_stands_out_is_named():
-    base, localized = made_up("gwg", [[55, 56, 54]]), made_up("sl_gwg", [[61, 62, 61]])
-    text = "\n".join(summary(rows(base, localized)))
-    for words in (
-        "2 of the 84 published cells are compared", "on 1 of the paper's sets, 3 graphs each. "
-            "Drawn anew",
-        f"| gwg | 0 of 1 | {MIS.name} (-11.3) |", "| sl_gwg | 1 of 1 | "
-            "-", "below zero in 0 of 1 pairs",
-        f"above zero in 1 of 1 pairs: {MIS.name} sl_gwg (defaults)",
-    ):  # fmt: skip
-        assert words in text and "pooled" not in text
-
-
-def test_what_is_not_the_same_experiment_is_not_compared(monkeypatch):
+@pytest.mark.parametrize("reason", ["", *OTHER_EXPERIMENTS])
+def test_what_is_not_the_same_experiment_is_not_compared(monkeypatch, reason):
     """Words, table and figure have the paper's numbers of the same rows."""
     monkeypatch.setattr(summary_module, "FEWEST", 8)
-    many = [[55, 56, 54] * 3]
-    pair = made_up("gwg", many), made_up("sl_gwg", many)
-    assert [row["not_compared"] for row in rows(*pair)] == ["", ""] and "61.750" in main_table(
-        rows(*pair)
-    )
-    for reason, changes in (
-        ("chain_length=1100, not 10000", {"steps": 1_100}),
-        ("batch_size=8, not 32", {"chains": 8}),
-        ("3 instances, fewer than 8", {"best": [[55, 56, 54]]}),
-    ):
-        _, localized = found = rows(
-            *(made_up(name, **{"best": many} | changes) for name in ("gwg", "sl_gwg"))
-        )
-        for row in found:
-            assert (row["not_compared"], row["z"], row["published"]["mean"]) == (reason, None, None)
-            assert row["published_s"] is row["published_sl_over_base"] is None
-        assert localized["gain"]["published"] is None and "61.750" not in main_table(found)
-        words = summary(found)
-        assert words[0].startswith("0 of the 84 published cells") and "drawn anew" not in words[0]
-        assert f"; not compared: {MIS.name} ({reason})." in words[0] and words[1] == ""
+    changes = {"best": MANY} | OTHER_EXPERIMENTS.get(reason, {})
+    found = rows(*(made_up(name, **changes) for name in ("gwg", "sl_gwg")))
+    for row in found:
+        assert row["not_compared"] == reason
+        published = row["z"], row["published"]["mean"], row["published_s"]
+        assert all(one is None for one in published) == bool(reason)
+    assert (found[1]["gain"]["published"] is None) == bool(reason)
+    assert ("61.750" in main_table(found)) == (not reason)
+
+
+def test_reports_are_those_that_were_read():
+    found = rows(made_up("gwg", [[55, 56, 54]]), made_up("sl_gwg", [[61, 62, 61]]))
+    short = rows(*(made_up(name, MANY, steps=1_100) for name in ("gwg", "sl_gwg")))
+    texts = {
+        "what stands out": "\n".join(summary(found)),
+        "the main table": main_table(found),
+        "short chains": "\n".join([*summary(short), main_table(short)]),
+        "readings": "\n".join([*summary(of_readings()), reading_table(of_readings())]),
+        "levels, pooled": levels_table(LEVELS, pooled=True),
+        "levels of few graphs": levels_table(LEVELS),
+    }
+    check_shown(Path(__file__).with_name("reports.txt"), texts)
 
 
 def test_a_setting_is_compared_with_the_defaults_graph_by_graph():
@@ -330,15 +278,13 @@ def test_a_report_and_its_figure(tmp_path):
     measured = {"command": "c", "commit": "1", "date": "2026-01-01"}
     text, numbers = write_report(tmp_path, "ablation", rows(*done), ["why not"], "x.png", measured)
     shown = text.read_text()
-    assert (
-        f"| {MIS.name} | sl_gwg | K=256 | 3 | " in shown
-        and "| 61.410 ± 0.82 | 61.000 ± 0.82 |" in shown
+    parts = (
+        "| 61.410 ± 0.82 | 61.000 ± 0.82 |",
+        "- left out: why not",
+        "![x.png](x.png)",
+        "commit 1.",
     )
-    assert (
-        "- left out: why not" in shown
-        and "![x.png](x.png)" in shown
-        and "`c`, 2026-01-01: commit 1." in shown
-    )
+    assert all(part in shown for part in parts)
     report = json.loads(numbers.read_text())
     assert len(report["cells"]) == 2 and report["levels"] == [] and report["measured"] == measured
     if importlib.util.find_spec("matplotlib"):

@@ -18,10 +18,7 @@ import pytest
 import yaml
 from records import make_record
 
-from sl_discs.experiment.record import (
-    Spread,
-    best_values,
-)
+from sl_discs.experiment.record import Spread, best_values
 from sl_discs.experiment.results import check_place, read_results, write_results
 from sl_discs.support.errors import InputError
 from sl_discs.support.files import check_writable
@@ -68,11 +65,7 @@ def test_json_has_the_agreed_keys_and_values(tmp_path):
     assert sampler["std"] == pytest.approx(np.std([instance.best for instance in instances]))
     assert set(content["paired"]) == {"sl_gwg - gwg"} and set(
         content["paired"]["sl_gwg - gwg"]
-    ) == {
-        "mean",
-        "se",
-        "n",
-    }
+    ) == {"mean", "se", "n"}
 
 
 def test_json_is_read_again(tmp_path):

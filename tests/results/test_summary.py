@@ -11,9 +11,10 @@ from unittest import mock
 import numpy as np
 import pytest
 from records import make_record
+from shown import check_shown
 
 from sl_discs.experiment import summary
-from sl_discs.experiment.record import Spread, paired_differences, percent_of_reference
+from sl_discs.experiment.record import Spread, best_values, paired_differences, percent_of_reference
 from sl_discs.experiment.results import write_results
 from sl_discs.experiment.summary import (
     format_summary,
@@ -62,145 +63,85 @@ def test_percentage_points_need_every_reference():
 def test_published_rows_by_our_names():
     assert published_row("mis/er_density/r-0.10", "sl_path_auxiliary") == (61.906, 0.88)
     assert published_row("maxcut/ba/r-ba-4-n-1024-1100", "dmala") == (101.243, 0.39)
-    assert (
-        published_row("mis/er_density/r-0.10", "gibbs")
-        is None
-        is published_row("mis/elsewhere", "gwg")
-    )
+    assert published_row("mis/er_density/r-0.10", "gibbs") is None
+    assert published_row("mis/elsewhere", "gwg") is None
     assert published_row("mis/er_density/r-0.10", "sl_gwg", "K=256") == (61.41, 0.82)
     assert published_row("mis/er_density/r-0.10", "sl_path_auxiliary", "K=1") is None
     assert published_name("sl_gwg") == "SL-GWG"
 
 
-LONG = (
-    "path_auxiliary",
-    "sl_path_auxiliary",
-    "a_sampler_of_a_long_name",
-    "sl_a_sampler_of_a_long_name",
-)
 ROOT = Path(__file__).parents[2]
+NUMBERS = ("61.750", "61.938")  # published means of gwg and sl_gwg
 
 
-def line_with(text, *parts):
-    lines = [line for line in text.splitlines() if all(part in line for part in parts)]
-    assert lines, (parts, text)
-    return lines[0]
-
-
-def published_record(**changes):
+def published_record(samplers=None, experiment=None, of_set=None, **changes):
     """A run that is the paper's experiment, but for changes."""
-    return make_record(
-        **{"num_instances": 8, "chain_length": 10_000, "source": "discs files"} | changes
-    )
+    paper = {"num_instances": 8, "chain_length": 10_000, "source": "discs files"}
+    record = make_record(**paper | changes)
+    record.config["samplers"]["sl_gwg"] |= samplers or {}
+    record.config["experiment"] = record.config["experiment"] | (experiment or {})
+    return dataclasses.replace(record, dataset=dataclasses.replace(record.dataset, **of_set or {}))
 
 
-def test_a_row_shows_the_run_and_the_published_numbers():
+def weighted(weights):
+    return {"graphs": [Graph.from_arrays("g", 2, [(0, 1)], node_weights=weights)]}
+
+
+def not_localized():
     record = published_record()
-    text = format_summary(record)
-    row = line_with(text, "  sl_gwg ", "61.938 +- 0.93")
-    assert f"{sum(i.best for i in record.samplers['sl_gwg'].instances) / 8:.3f} +-" in row
-    assert "8/8" in line_with(text, "  sl_gwg ", "1,250,000")
-    assert "set size" in text and "settings" not in text
-    assert line_with(text, "sl_gwg - gwg").endswith("+0.188")
-    assert line_with(text, "engine reference").endswith("cpu, 2 cores, engine reference")
-    assert (
-        "other graphs" not in text
-        and "published experiment" not in text
-        and "last states" not in text
-    )
-    assert "other graphs of the same" in format_summary(published_record(source="generated"))
-    record.samplers["sl_gwg"] = dataclasses.replace(
-        record.samplers["sl_gwg"], final_is="last state (not localized)"
-    )
-    assert format_summary(record).count("final samples of sl_gwg are the chains' last states") == 1
+    last = dataclasses.replace(record.samplers["sl_gwg"], final_is="last state (not localized)")
+    record.samplers["sl_gwg"] = last
+    return record
 
 
+CUT = {"dataset": "maxcut/ba/r-ba-4-n-256-300"}
 CUTS = {"dataset": "maxcut/er/r-er-0.15-n-256-300", "references": [60.0, None] * 4}
+PART = {"dataset": "mis/satlib", "of_set": {"total": 500}}
+# Records, and which of the published numbers stand beside them.
+SUMMARIES = {
+    "the published experiment": (published_record(), NUMBERS),
+    "other graphs of the same law": (published_record(source="generated"), NUMBERS),
+    "last states": (not_localized(), NUMBERS),
+    "weights of 1": (published_record(of_set=weighted([1, 1])), NUMBERS),
+    "weighted sets": (published_record(of_set=weighted([2, 1])), ()),
+    "short chains": (published_record(chain_length=500), ()),
+    "few graphs": (published_record(num_instances=2), ()),
+    "a part of the set": (published_record(**PART), ()),
+    "cuts without references": (published_record(**CUTS), ()),
+    "other settings": (published_record(samplers={"sigma": 1.0, "K": 64}), NUMBERS[:1]),
+    "another annealing": (published_record(experiment={"decay_rate": 0.1}), ()),
+    "cuts": (make_record(**CUT, references=[61.0, 62.0, 63.0, 64.0]), ()),
+    "a cut without its reference": (make_record(**CUT, references=[61.0, None, 63.0, 64.0]), ()),
+    "one instance": (make_record(dataset="mis/mine", num_instances=1), ()),
+}
 
 
-@pytest.mark.parametrize(
-    ("changes", "words"),
-    [
-        ({"chain_length": 500}, "chain_length=500, not 10000"),
-        ({"num_instances": 2}, "2 instances, fewer than 8"),
-        ({"dataset": "mis/satlib"}, "instances of a part of the set"),
-        (CUTS, "batch_size=32, not 16"),
-        (CUTS, "not every instance has a reference"),
-    ],
-)
-def test_what_is_not_the_published_experiment_is_not_beside_its_numbers(changes, words):
-    record = published_record(**changes)
-    record = dataclasses.replace(record, dataset=dataclasses.replace(record.dataset, total=500))
-    text = format_summary(record)
-    assert words in " ".join(text.partition("Not the published experiment: ")[2].split())
-    assert text.count("published") == 1  # no column
-
-
-def test_a_sampler_with_other_settings_than_the_defaults_says_them():
-    """Its base with the defaults is still compared."""
-    record = published_record()
-    record.config["samplers"]["sl_gwg"] |= {"sigma": 1.0, "K": 64}
-    text = format_summary(record)
-    assert (
-        "settings  sl_gwg with K=64, sigma=1.0" in text
-        and "experiment: sl_gwg with K=64, sigma=1.0." in text
-    )
-    assert (
-        line_with(text, "  gwg ", "61.750 +- 0.90")
-        and "61.938" not in text
-        and "+0.188" not in text
-    )
-    record.config["experiment"] = record.config["experiment"] | {"decay_rate": 0.1}
-    assert "61.750" not in format_summary(record)
+def test_summaries_are_those_that_were_read():
+    """The published numbers stand beside the same experiment alone."""
+    texts = {name: format_summary(record) for name, (record, _) in SUMMARIES.items()}
+    check_shown(Path(__file__).with_name("summaries.txt"), texts)
+    for name, (record, numbers) in SUMMARIES.items():
+        assert tuple(one for one in NUMBERS if one in texts[name]) == numbers, name
+        means = [f"{best_values(one).mean():.3f}" for one in record.samplers.values()]
+        assert all(f"{mean} +-" in texts[name] for mean in means)
 
 
 def test_the_published_settings_are_those_of_the_configs():
     for family, fields in summary.published_tables()["settings"].items():
-        config = runpy.run_path(ROOT / "configs" / "experiment" / f"{family}.py")[
-            "get_config"
-        ]().experiment
+        module = runpy.run_path(ROOT / "configs" / "experiment" / f"{family}.py")
+        config = module["get_config"]().experiment
         assert {name: config.get(name, PENALTY) for name in fields} == fields
-
-
-def test_weighted_sets_are_not_compared_with_the_published_sizes():
-    """Weights of nodes that are all 1, or of a cut, are not counted."""
-    published = {"mis": "mis/er_density/r-0.10", "maxcut": "maxcut/ba/r-ba-4-n-256-300"}
-    for problem, weights, counted in (
-        ("mis", [2, 1], True),
-        ("mis", [1, 1], False),
-        ("maxcut", [2, 1], False),
-    ):
-        graph = Graph.from_arrays("g", 2, [(0, 1)], node_weights=weights)
-        record = published_record(dataset=published[problem], references=[60.0] * 8)
-        record = dataclasses.replace(
-            record, dataset=dataclasses.replace(record.dataset, graphs=[graph])
-        )
-        assert ("published" in format_summary(record)) is not counted
-
-
-def test_percentages_appear_when_every_instance_has_a_reference():
-    dataset = "maxcut/ba/r-ba-4-n-256-300"
-    text = format_summary(make_record(dataset=dataset, references=[61.0, 62.0, 63.0, 64.0]))
-    assert "% of reference" in text and "% points +- se" in text
-    without = format_summary(make_record(dataset=dataset, references=[61.0, None, 63.0, 64.0]))
-    assert "% points" not in without
 
 
 def test_saved_files_are_listed_and_lines_stay_within_a_hundred_columns(tmp_path, monkeypatch):
     monkeypatch.setattr(registry, "_REGISTERED", dict(registry._REGISTERED))
-    registry.register_sampler(LONG[2], GWG)
-    record = make_record(
-        LONG, "maxcut/ba/r-ba-4-n-256-300", references=[5e4, 6e4, 7e4, 8e4], level=7.1e4
-    )
+    registry.register_sampler("a_sampler_of_a_long_name", GWG)
+    long = "path_auxiliary", "a_sampler_of_a_long_name"
+    names = [f"{prefix}{name}" for name in long for prefix in ("", "sl_")]
+    record = make_record(names, **CUT, references=[5e4, 6e4, 7e4, 8e4], level=7.1e4)
     text = format_summary(record, write_results(record, tmp_path))
     assert f"saved in {tmp_path}:" in text and "results.json" in text
     assert max(len(line) for line in text.splitlines() if str(tmp_path) not in line) <= 100
-    alone = format_summary(make_record(dataset="mis/mine", num_instances=1))
-    assert (
-        "1 instance\n" in alone
-        and "+- ?" in line_with(alone, "sl_gwg - gwg")
-        and "published" not in alone
-    )
 
 
 @pytest.mark.parametrize(

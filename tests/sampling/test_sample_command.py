@@ -28,15 +28,6 @@ def ring(tmp_path):
     return path
 
 
-def cells(out):
-    """Rows of the first table by their titles."""
-    rows = re.findall(r"^  (\S.*?)  +([-\d.,]+)  +(\S+)(.*)$", out, re.MULTILINE)
-    return {
-        title: (float(mean.replace(",", "")), error, rest.split())
-        for title, mean, error, rest in rows
-    }
-
-
 def test_the_table_and_the_verdict(tmp_path, capsys):
     """Two pairs of spins, one of them with a field: log Z = 2 log(2 cosh) + log of a sum of
     four.
@@ -44,35 +35,17 @@ def test_the_table_and_the_verdict(tmp_path, capsys):
     path = tmp_path / "pairs.coo"
     path.write_text("# vartype=SPIN\n0 1 -1.25\n2 3 0.5\n2 2 0.75\n")
     saved, picture = (tmp_path / f"run.{suffix}" for suffix in ("npz", "png"))
-    files = f"--save={saved}", f"--plot={picture}"
-    code, out, err = run(
-        capsys, path, "--temperature=0.8", "--draws=2000", "--top=3", "--seed=4", *files
-    )
+    flags = "--temperature=0.8", "--draws=2000", "--top=3", "--seed=4"
+    code, out, err = run(capsys, path, *flags, f"--save={saved}", f"--plot={picture}")
     assert code == 0, err
-    assert out.startswith(
-        "pairs: ising of pairs.coo (coo), 4 variables, 2 quadratic terms; temperature 0.8\n"
-    )
-    assert (
-        "2,000 draws by exact (auto: 4 variables are enumerated)" in out
-        and "the 3 of 4 variables" in out
-    )
-    found, loaded = cells(out), Samples.load(saved)
     beta = 1 / 0.8
     second = np.array([-0.5 * s * t - 0.75 * s for s in (-1, 1) for t in (-1, 1)])
     expected = np.log(4 * np.cosh(1.25 * beta)) + np.log(np.exp(beta * second).sum())
-    assert found["log Z"][0] == pytest.approx(expected, abs=1e-6) and found["log Z"][1] == "exact"
-    mean = loaded.mean()
-    assert found["value"][0] == pytest.approx(mean.mean, rel=1e-5) and found["value"][1] == "exact"
-    assert found["value"][2] == ["2,000", "2,000"] and np.isnan(loaded.diagnostics[0].r_hat)
-    assert {"magnetisation", "overlap"} < set(found)
-    assert len(loaded) == 2000 and list(loaded.labels) == [0, 1, 2, 3] and loaded.seed == 4
-    assert out.splitlines()[-1] == "pairs: reliable"
-    assert re.search(
-        r"^  seconds: reading [\d.]+, compiling [\d.]+, drawing [\d.]+, evidence [\d.]+$",
-        out,
-        re.MULTILINE,
-    )
-    assert picture.stat().st_size > 10_000
+    loaded = Samples.load(saved)
+    assert loaded.log_z.mean == pytest.approx(expected, abs=1e-6)
+    assert list(loaded.labels) == [0, 1, 2, 3] and loaded.seed == 4 and len(loaded) == 2000
+    assert f"{loaded.mean().mean:.3g}" in out and f"{expected:.4g}" in out
+    assert out.splitlines()[-1] == "pairs: reliable" and picture.stat().st_size > 10_000
 
 
 def test_too_few_draws_are_called_so(ring, capsys):

@@ -7,12 +7,7 @@ import pytest
 
 from sl_discs.commands.run import check_flags
 from sl_discs.experiment.parts import Part
-from sl_discs.experiment.sweep_file import (
-    command_line,
-    discs_arguments,
-    read_sweep,
-    run_arguments,
-)
+from sl_discs.experiment.sweep_file import command_line, discs_arguments, read_sweep, run_arguments
 from sl_discs.support.errors import InputError
 
 PAPER = Path(__file__).parents[2] / "configs" / "sweep" / "paper.py"
