@@ -41,7 +41,7 @@ beside_changed() {
   if [ "$left" = "$(git rev-parse HEAD)" ]; then
     left="$(git rev-parse --verify --quiet HEAD^)" || return 0
   fi
-  ! git diff --quiet "$left" -- studies benchmarks
+  ! git diff --quiet "$left" -- studies benchmarks docs/tables.py
 }
 if [ -z "$paths" ]; then
   arguments+=(tests)

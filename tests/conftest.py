@@ -20,6 +20,8 @@ from session import (  # noqa: F401 (pytest finds them here)
     pytest_sessionstart,
 )
 
+from sl_discs.samplers import registry
+
 
 @pytest.fixture
 def in_foreground():
@@ -88,6 +90,12 @@ def command(capsys, monkeypatch):
         return code, *capsys.readouterr()
 
     return command
+
+
+@pytest.fixture
+def own_samplers(monkeypatch):
+    """Has the samplers forgotten that a test registers: other tests look at what is registered."""
+    monkeypatch.setattr(registry, "_REGISTERED", dict(registry._REGISTERED))
 
 
 @pytest.fixture

@@ -135,8 +135,8 @@ def test_states_without_probability_are_never_entered():
     assert {0, 1} <= set(np.asarray(states).sum(axis=1)) <= {0, 1, 2}
 
 
-def test_what_is_registered_is_there(monkeypatch):
-    monkeypatch.setattr(registry, "_REGISTERED", dict(registry._REGISTERED))
+@pytest.mark.usefixtures("own_samplers")
+def test_what_is_registered_is_there():
     registry.register_sampler("of_ones_own", Metropolis)
     for algorithm in (
         sl_blackjax.of_ones_own(logdensity_fn),

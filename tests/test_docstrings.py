@@ -10,7 +10,6 @@ import networkx as nx
 import pytest
 
 import sl_discs
-from sl_discs.samplers import registry
 from sl_discs.samplers.single_site import Gibbs
 from sl_discs.testing.conformance import standard_cases
 
@@ -38,10 +37,9 @@ GIVEN = {
 
 
 @pytest.mark.parametrize("name", SHOWN)
+@pytest.mark.usefixtures("own_samplers")
 def test_the_example_prints_what_is_shown(name, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    # Other tests look at what is registered.
-    monkeypatch.setattr(registry, "_REGISTERED", dict(registry._REGISTERED))
     found = pkgutil.resolve_name(name)
     text = found.__doc__
     module = pkgutil.resolve_name(found.__module__)

@@ -13,9 +13,7 @@ from pathlib import Path
 import networkx as nx
 import numpy as np
 import pytest
-import tables
 
-from sl_discs.experiment import record
 from sl_discs.instances.formats import FORMATS, read_instances
 from sl_discs.samplers import registry
 from sl_discs.testing import conformance
@@ -83,60 +81,6 @@ def test_the_commands_of_the_readme_print_in_discs_what_is_shown(tmp_path):
         assert part.strip("; )") in printed
 
 
-def test_an_unknown_name_is_named_with_those_there_are():
-    done = subprocess.run(
-        [sys.executable, ROOT / "docs" / "tables.py", "--check=nothing"],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert (
-        done.returncode == 1
-        and "--check=nothing: no numbers of this name; there are rates, gpu" in done.stderr
-    )
-
-
-def test_the_age_of_a_measured_number_counts_the_commits_to_its_code(tmp_path, monkeypatch):
-    def git(*words):
-        given = ["-c", "user.name=a", "-c", "user.email=a@b", "-c", "commit.gpgsign=false"]
-        subprocess.run(["git", "-C", tmp_path, *given, *words], check=True, capture_output=True)
-
-    def committed(name, text):
-        (tmp_path / name).write_text(text)
-        git("add", "-A")
-        git("commit", "-m", name)
-
-    git("init")
-    committed("code.py", "1")
-    made = {
-        "commit": tables.git(tmp_path, "rev-parse", "HEAD"),
-        "date": "2026-01-01",
-        "machine": "m",
-    }
-    committed("numbers.json", json.dumps({"measured": made}))
-    installed = tmp_path / "lib" / "sl_discs" / "experiment" / "record.py"
-    installed.parent.mkdir(parents=True)
-    monkeypatch.setattr(record, "__file__", str(installed))
-    assert record.commit() == "unknown"  # the repository around it is another project's
-    monkeypatch.setattr(record, "__file__", str(tmp_path / "sl_discs" / "experiment" / "record.py"))
-    (tmp_path / "page.md").write_text("A page that was not there.")
-    git("add", "page.md")
-    assert not record.commit().endswith("+")  # pages are no code
-    (tmp_path / "code.py").write_text("3")
-    assert record.commit().endswith("+")
-    git("checkout", "code.py")
-    assert tables.age(tmp_path / "numbers.json", ["code.py"]) == (
-        f"{made['commit']} of 2026-01-01, m; no later commit changed its code", True,
-    )  # fmt: skip
-    committed("code.py", "2")
-    words, is_new = tables.age(tmp_path / "numbers.json", ["code.py"])
-    assert words.endswith("m; 1 later commit changed its code") and not is_new
-    assert tables.age(tmp_path / "numbers.json", ["other.py"])[1]
-    committed("numbers.json", "{}")
-    words, is_new = tables.age(tmp_path / "numbers.json", ["code.py"])
-    assert words.startswith("no commit recorded; the file is from ") and not is_new
-
-
 def test_each_format_of_files_has_an_example_that_is_read(tmp_path):
     """Of all formats but our archives, which are no text."""
     examples = re.findall(
@@ -189,18 +133,17 @@ def test_the_log_density_on_a_ring_has_its_log_z():
     assert names["samples"].reliable and abs(log_z - np.log(weights.sum())) < 6 * error < 0.5
 
 
+@pytest.mark.usefixtures("own_samplers")
 def test_commands_that_import_the_sampler_of_ones_own_do_not_check_it(monkeypatch):
-    monkeypatch.setattr(registry, "_REGISTERED", dict(registry._REGISTERED))
     monkeypatch.setattr(conformance, "check_case", lambda *given, **options: pytest.fail("checked"))
     exec(code_of("docs/own_sampler.md")[0], {"__name__": "one_or_two"})
     assert "one_or_two" in registry.known_samplers()
 
 
 @pytest.mark.slow
-def test_the_sampler_of_ones_own_conforms_as_printed(monkeypatch):
+@pytest.mark.usefixtures("own_samplers")
+def test_the_sampler_of_ones_own_conforms_as_printed():
     """`check_sampler` is in the page's code."""
-    # Other tests look at what is registered.
-    monkeypatch.setattr(registry, "_REGISTERED", dict(registry._REGISTERED))
     names = {"__name__": "__main__"}
     sampler, use, adaptive = code_of("docs/own_sampler.md")
     exec(sampler, names)

@@ -147,7 +147,7 @@ def words_of(sentence: str) -> str:
 
 def write() -> None:
     """Writes the file anew."""
-    from tables import REFUSALS
+    from refused_calls import REFUSALS
 
     paragraphs = []
     for name, refusal in REFUSALS.items():

@@ -4,7 +4,7 @@ work. The sentences are those of the file that a person reads when it changes.
 
 import pytest
 from refusals import refused, sentences, words_of
-from tables import NOT_PLAIN, REFUSALS, TAKE_PLAIN
+from refused_calls import NOT_PLAIN, REFUSALS, TAKE_PLAIN
 
 from sl_discs.support.errors import FormatError, InputError
 

@@ -133,8 +133,8 @@ def test_the_published_settings_are_those_of_the_configs():
         assert {name: config.get(name, PENALTY) for name in fields} == fields
 
 
-def test_saved_files_are_listed_and_lines_stay_within_a_hundred_columns(tmp_path, monkeypatch):
-    monkeypatch.setattr(registry, "_REGISTERED", dict(registry._REGISTERED))
+@pytest.mark.usefixtures("own_samplers")
+def test_saved_files_are_listed_and_lines_stay_within_a_hundred_columns(tmp_path):
     registry.register_sampler("a_sampler_of_a_long_name", GWG)
     long = "path_auxiliary", "a_sampler_of_a_long_name"
     names = [f"{prefix}{name}" for name in long for prefix in ("", "sl_")]

@@ -21,7 +21,6 @@ from sl_discs.experiment.sweep_file import (
     with_overrides,
 )
 from sl_discs.experiment.sweep_runs import Run
-from sl_discs.samplers import registry
 from sl_discs.support import own_code
 from sl_discs.support.errors import InputError
 
@@ -85,8 +84,8 @@ def test_folders_of_many_settings_have_names_that_can_be_written(tmp_path):
     assert "field4='éé" in folders[0].name
 
 
+@pytest.mark.usefixtures("own_samplers")
 def test_a_sampler_of_ones_own_is_imported_by_every_run(tmp_path, command, monkeypatch):
-    monkeypatch.setattr(registry, "_REGISTERED", dict(registry._REGISTERED))
     monkeypatch.setattr(own_code, "_IMPORTED", {})
     own = tmp_path / "own_gwg.py"
     own.write_text(
