@@ -14,7 +14,6 @@ from sl_discs.engines.program import (
     StepKeys,
     StepTemperatures,
     Trace,
-    Tree,
     init_chains,
 )
 from sl_discs.localization.schedule import Levels
@@ -58,7 +57,7 @@ def batch_of(case: Case, num_chains: int, seed: int = 0) -> Batch:
     return Batch(params, np.asarray(case.mask)[None], StepKeys(*keys))
 
 
-def copied(tree: Tree) -> Tree:
+def copied(tree):
     """Arrays in buffers of their own, which engines may reuse; JAX alone would compile a program
     for each shape.
     """
