@@ -10,7 +10,9 @@ from __future__ import annotations
 import dataclasses
 import functools
 import math
+import sys
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -25,6 +27,8 @@ from sl_discs.problems.graph_kind import graph_kind
 from sl_discs.reproduction.cells import PUBLISHED, Cell, Choice, PublishedSet
 from sl_discs.reproduction.runs import CellResult
 from sl_discs.reproduction.tuned import Candidate, part_of
+
+sys.path.append(str(Path(__file__).parents[1] / "tuning"))
 from space import Dimension, Point, annealing_of, candidate_of, propose, space_of
 
 

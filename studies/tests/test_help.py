@@ -3,7 +3,9 @@ code 2.
 """
 
 import importlib
+import os
 import re
+import subprocess
 import sys
 from pathlib import Path
 
@@ -46,3 +48,12 @@ def test_help_names_every_flag_and_a_wrong_one_is_one_line(name, capsys, monkeyp
             and "--cases: 'x' is not available" in err
             and err.count("\n") == 1
         )
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", SCRIPTS)
+def test_scripts_start_as_their_page_says(name):
+    """Without the folders that pytest adds to the path."""
+    command = [sys.executable, SCRIPTS[name], "--help"]
+    environment = os.environ | {"PYTHONPATH": str(ROOT)}
+    assert subprocess.run(command, cwd=ROOT, env=environment, capture_output=True).returncode == 0
