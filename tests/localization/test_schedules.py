@@ -2,7 +2,6 @@
 into.
 """
 
-import dataclasses
 import math
 
 import jax
@@ -26,7 +25,6 @@ from sl_discs.localization.schedule import (
 )
 from sl_discs.models import keys
 from sl_discs.solving.options import SolveOptions
-from sl_discs.support.errors import InputError
 
 
 @given(
@@ -66,9 +64,6 @@ def test_names_of_alpha():
     assert parse_alpha("classic", 3.0) == Classic(3.0)
     assert parse_alpha("GEOM(2, 1)") == Geometric(2, 1)
     assert Geometric(2, 1).value(np.array(0.25)) == pytest.approx(0.25 / np.sqrt(0.75))
-    for wrong in ("geom", "geom(2)", "geom(a,b)", "cosine", "geom(0,1)"):
-        with pytest.raises(InputError, match=r"sampler_config\.alpha"):
-            parse_alpha(wrong)
 
 
 @pytest.mark.parametrize("integrator", ["exponential", "euler"])
@@ -134,26 +129,6 @@ def test_the_steps_of_a_level_are_those_of_the_algorithm():
     assert not state.mean.any() and (int(state.level), int(state.step)) == (5, 40)
 
 
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        ({"sigma": float("nan")}, "sigma"),
-        ({"eps": 0.6, "eps_end": 0.4}, "horizon"),
-        ({"eps_end": 0.0}, "eps_end"),
-        ({"K": 0}, "K"),
-        ({"K": 10**9}, "K .* exceed chain_length = 1100"),
-        ({"mc_ratio": 0.0}, "mc_ratio"),
-        ({"r": 0.0}, "sampler_config.r"),
-        ({"grid": "cosine"}, "uniform, log_snr"),
-        ({"anneal": "levels"}, "sampler_config.anneal is 'levels'; known: run, level"),
-        ({"alpha": "classic", "horizon": float("inf")}, "finite"),
-    ],
-)
-def test_impossible_hyperparameters_are_named(change, message):
-    with pytest.raises(InputError, match=message):
-        dataclasses.replace(Localization(), **change).levels(1_100)
-
-
 def test_methods_from_config_fields():
     method = build_method({"name": "sl_gwg", "sigma": 3, "num_flips": 2})
     assert method.localization.sigma == 3.0 and method.sampler.num_flips == 2
@@ -161,12 +136,6 @@ def test_methods_from_config_fields():
         build_method({"name": "gwg", "use_fast_path": True}).localization is None
     )  # a field of DISCS's
     assert set(method_fields("sl_gwg")) > set(method_fields("gwg"))
-    with pytest.raises(InputError, match="unknown sampler 'nuts'; known: gwg, path_auxiliary"):
-        build_method({"name": "nuts"})
-    with pytest.raises(InputError, match="no field 'sigma'"):
-        build_method({"name": "gwg", "sigma": 3.0})
-    with pytest.raises(InputError, match="K is 'many'"):
-        build_method({"name": "sl_gwg", "K": "many"})
 
 
 @pytest.mark.parametrize(

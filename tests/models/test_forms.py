@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 
 from sl_discs.instances.form import FormValues, QuadraticForm
 from sl_discs.models.terms import form_coefficients, form_of_spins, from_spin, spin_form, to_spin
-from sl_discs.support.errors import InputError
 
 
 @st.composite
@@ -109,16 +108,3 @@ def test_values_of_many_terms_are_rounded_once(spread, spins):
     ):
         products = form.couplings * state[pairs[:, 0]] * state[pairs[:, 1]]
         assert value == math.fsum([1e9, *form.linear * state, *products])
-
-
-@pytest.mark.parametrize(
-    ("arrays", "message"),
-    [
-        (([0.0], [[0, 1]], [1.0]), r"pair 0 is \(0, 1\), but variables are 0..0"),
-        (([0.0], [[0, 0]], [np.nan]), "coupling 0 is nan"),
-        (([0.0], [[0, 0]], [1.0, 2.0]), "couplings for 1 pairs"),
-    ],
-)
-def test_bad_arrays(arrays, message):
-    with pytest.raises(InputError, match=message):
-        QuadraticForm.from_arrays("form", *arrays)

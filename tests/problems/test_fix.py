@@ -117,14 +117,3 @@ def test_with_weights_of_nodes_the_best_completion_is_feasible(seed, kind):
     best = feasible.max() if problem.maximise else feasible.min()
     reached = [left.value(rest) for rest in itertools.product((0, 1), repeat=left.num_variables)]
     assert (max if problem.maximise else min)(reached) == pytest.approx(best, abs=1e-12)
-
-
-def test_wrong_values_are_refused():
-    for values, message in (
-        ({"z": 1}, "'z' is not a label"),
-        (3, "values are 3; expected a dict"),
-        ({"a": 2}, "qubo: the value at 'a' is 2; expected 0 or 1"),
-        ({"a": 1, "b": 0}, "all variables are fixed"),
-    ):
-        with pytest.raises(InputError, match=message):
-            sl_discs.qubo({("a", "b"): 1.0}).fix(values)

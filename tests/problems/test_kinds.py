@@ -6,7 +6,6 @@ Weights of nodes, where they count, are part of all of that.
 
 import itertools
 import tracemalloc
-from fractions import Fraction
 
 import networkx as nx
 import numpy as np
@@ -19,9 +18,7 @@ import sl_discs
 from sl_discs.instances.dataset import PROBLEMS
 from sl_discs.instances.graph import Graph, complement
 from sl_discs.problems.graph_kind import Edges, graph_kind
-from sl_discs.problems.kind import KINDS, PENALTY
-from sl_discs.problems.problem import Problem, improve
-from sl_discs.support.errors import InputError
+from sl_discs.problems.problem import improve
 from sl_discs.testing.conformance import all_states
 
 SETS = ("mis", "maxclique", "vertex_cover")
@@ -136,22 +133,6 @@ def test_cliques_and_covers_are_independent_sets(case):
         np.testing.assert_array_equal(clique_improver(independent[2].astype(bool)), improved)
 
 
-@laws
-@given(graphs_and_states(), st.data())
-def test_a_cut_is_exact_and_its_state_untouched(case, data):
-    graph, x = case
-    number = st.integers(-9, 9).map(float) | st.floats(-1e20, 1e20)
-    of_edges = data.draw(st.lists(number, min_size=graph.num_edges, max_size=graph.num_edges))
-    weighted = Graph.from_arrays("w", graph.num_nodes, graph.edges, np.array(of_edges))
-    value, feasible, state = verify("maxcut", weighted, x)
-    crossing = (w for w, (u, v) in zip(of_edges, graph.edges, strict=True) if x[u] != x[v])
-    assert value == float(sum(map(Fraction, crossing), Fraction(0))) and feasible
-    np.testing.assert_array_equal(state, x)
-    model = graph_kind("maxcut").model(weighted, PENALTY).values(x[None].astype(np.int8))
-    assert model[0] == pytest.approx(value, rel=0, abs=1e-12 * (1 + np.abs(of_edges).sum()))
-    assert verify("maxcut", graph, x)[0] == sum(x[u] != x[v] for u, v in graph.edges)
-
-
 @pytest.mark.parametrize("name", PROBLEMS)
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("num_states", [1, 9, 150])
@@ -224,24 +205,6 @@ def test_every_form_of_weights():
     assert sl_discs.maxcut(of_graph).source.node_weights is None
 
 
-@pytest.mark.parametrize(
-    ("weight", "message"),
-    [
-        ([1, 2], r"weights of nodes of shape \(2,\) for 3 nodes"),
-        ([1, -2, 3], "the weight of node 'b' is -2; expected a finite number, at least 0"),
-        (np.array([1, 2, np.nan]), "the weight of node 'c' is nan"),
-        ([1e307, 1e307, 1e307], "add up to more than 1e307"),
-        ({"a": 1, "b": 2, "c": 3, "d": 4}, "'d', which is not a node"),
-        ("mass", "node 'b' has no weight"),
-    ],
-)
-def test_bad_weights(weight, message):
-    graph = nx.Graph([("a", "b"), ("b", "c")])
-    graph.nodes["a"]["mass"] = graph.nodes["c"]["mass"] = 1
-    with pytest.raises(InputError, match=message):
-        sl_discs.mis(graph, weight=weight)
-
-
 def test_large_sparse_graphs_have_no_list_of_missing_edges(monkeypatch):
     """Cliques are then penalised alike, which is exact as well; nor does the repair list the
     missing edges.
@@ -275,21 +238,6 @@ def test_solve_says_how_much_was_improved():
             and result.feasible
         )
     assert not sl_discs.solve(sl_discs.maxcut([(0, 1)]), steps=10, chains=2).improved.any()
-
-
-def test_bad_input_is_refused():
-    path = Graph.from_arrays("path", 3, np.array([[0, 1], [1, 2]]))
-    assert all(kind.name == name for name, kind in KINDS.items())
-    for problem, x, message in (
-        ("mis", [1, 0, 1, 0], "padding"),
-        ("maxcut", [0.5, 0, 1], "0 and 1"),
-        ("tsp", [1, 0, 1], "unknown problem 'tsp'; known: mis, "),
-    ):
-        with pytest.raises(InputError, match=message):
-            verify(problem, path, np.array(x))
-    for name in SETS:
-        with pytest.raises(InputError, match="penalty"):
-            Problem(name, "path", range(3), path, np.nan)
 
 
 def test_a_problem_shows_what_users_need():

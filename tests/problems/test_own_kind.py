@@ -99,14 +99,6 @@ def test_it_is_sampled(sparse_set):
     assert samples.log_z[0] == pytest.approx(math.log(1 + 3 * math.e))
 
 
-def test_names_are_taken_once(sparse_set):
-    assert sl_discs.register_problem(KIND) is not None
-    with pytest.raises(InputError, match="there is a problem 'sparse_set' already"):
-        sl_discs.register_problem(GraphKind(**vars(KIND) | {"count": lambda edges, chosen: 0.0}))
-    with pytest.raises(InputError, match="expected a GraphKind"):
-        sl_discs.register_problem(_model)
-
-
 @pytest.fixture
 def people(tmp_path, monkeypatch):
     """A folder with the page's file of a kind and a file of a graph with weights of either sign;

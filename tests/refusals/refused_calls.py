@@ -1,5 +1,6 @@
 """The table of refusals: names, and what is called, raised and named."""
 
+import abc
 import dataclasses
 import functools
 import gzip
@@ -7,10 +8,12 @@ import io
 import lzma
 import zipfile
 
+import dimod
 import jax
 import jax.numpy as jnp
 import networkx as nx
 import numpy as np
+import pandas as pd
 from refusals import ExitCode2, Refusal, command, read
 from scipy import sparse
 
@@ -21,8 +24,16 @@ from sl_discs.experiment.settings import settings_from
 from sl_discs.instances.archive import read_archive, read_forms, write_archive
 from sl_discs.instances.dataset import load_dataset, write_discs
 from sl_discs.instances.discs_files import load_pickle
+from sl_discs.instances.form import QuadraticForm
 from sl_discs.instances.graph import Dataset, Graph
+from sl_discs.localization.method import build_method
+from sl_discs.localization.schedule import Localization
+from sl_discs.models.model import Categories
+from sl_discs.problems.kind import KINDS
 from sl_discs.reproduction.tuned import read_tuned
+from sl_discs.samplers import registry
+from sl_discs.samplers.path import GWG as Gwg
+from sl_discs.samplers.registry import register_sampler
 from sl_discs.samplers.sampler import Sampler
 from sl_discs.support.errors import FormatError, InputError, NotSupported
 
@@ -560,6 +571,169 @@ BESIDE: dict[str, dict[str, str]] = {
 REFUSALS |= {
     f"sl-discs, {name}": Refusal(command(words, BESIDE.get(name, {})), ExitCode2, flag)
     for name, (words, flag) in COMMANDS.items()
+}
+
+# Problems, answers to them, and schedules.
+
+NAN = float("nan")
+TRIPLE = nx.Graph([("a", "b"), ("b", "c")])
+PAIRED = nx.Graph([(0, 1, {"cost": 2})])
+UNKNOWN = nx.Graph([("b", "c", {"weight": 1.0}), ("a", ("b", 1), {"weight": NAN})])
+TWO = sl_discs.ising({"a": 1.0, "b": 1.0}, {})
+PATH = sl_discs.mis(nx.path_graph(2))
+SPINS = sl_discs.ising(np.ones(3), {})
+maxcut, qubo, ising, mis = sl_discs.maxcut, sl_discs.qubo, sl_discs.ising, sl_discs.mis
+from_arrays = QuadraticForm.from_arrays
+
+
+def hidden(values, mask):
+    return np.ma.masked_array(values, mask=mask)
+
+
+def framed(entries, index, columns):
+    return pd.DataFrame(entries, index=list(index), columns=list(columns))
+
+
+def levels(named=None, **changes):
+    plan = dataclasses.replace(Localization(), **changes)
+    return refuses(lambda: plan.levels(1_100), named=named)
+
+
+def sampler_of(factory, **defaults):
+    """A sampler of one's own, registered and built."""
+
+    def call(folder):
+        register_sampler("refused", factory, **defaults)
+        try:
+            registry.registered("refused").build({})
+        finally:
+            registry._REGISTERED.pop("refused")
+
+    return Refusal(call, InputError)
+
+
+class NoKernel(Gwg):
+    """Lacks a method."""
+
+    kernel = abc.abstractmethod(Gwg.kernel)
+
+
+class Unhashable(Gwg):
+    """As dataclasses are that are not frozen."""
+
+    __hash__ = None
+
+
+REFUSALS |= {
+    "maxcut, a self-loop": refuses(maxcut, nx.Graph([(0, 0), (0, 1)])),
+    "maxcut, an edge twice": refuses(maxcut, [[0, 1], [1, 2], [1, 0]]),
+    "maxcut, edges of labels": refuses(maxcut, [("a", "b")]),
+    "maxcut, edges with weights": refuses(maxcut, [[0, 1, 2.5]]),
+    "maxcut, a set of edges": refuses(maxcut, {(0, 1)}),
+    "maxcut, a directed graph": refuses(maxcut, nx.DiGraph([(0, 1)])),
+    "maxcut, an attribute": refuses(maxcut, PAIRED, "length"),
+    "maxcut, the name of a file": refuses(maxcut, "G1.rudy"),
+    "maxcut, a weight nan": refuses(maxcut, UNKNOWN),
+    "maxcut, num_nodes": refuses(maxcut, [[0, 1]], num_nodes=-1, named="maxcut: num_nodes"),
+    "maxcut, a table of edges": refuses(
+        maxcut, pd.DataFrame({"s": [0, 1], "t": [1, 2], "w": [1.0, 2.0]})
+    ),
+    "maxcut, neither symmetric nor triangular": refuses(
+        maxcut, framed([[0, 2], [1, 0]], "ab", "ab")
+    ),
+    "maxcut, masked edges": refuses(
+        maxcut, hidden([[0, 1], [1, 2], [0, 2]], [[0, 0]] * 2 + [[0, 1]])
+    ),
+    "maxcut, masked weights": refuses(maxcut, [[0, 1], [1, 2]], hidden([1.0, 2.0], [0, 1])),
+    "mis, a node far away": refuses(mis, [[0, 10**8]]),
+    "mis, penalty nan": refuses(mis, [[0, 1]], penalty=NAN, named="mis: penalty"),
+    "mis, penalty 0.5": refuses(mis, [[0, 1]], penalty=0.5, named="mis: penalty"),
+    "mis, a diagonal": refuses(mis, framed([[1, 0], [0, 1]], "ab", "ab")),
+    "mis, two weights": refuses(mis, TRIPLE, weight=[1, 2]),
+    "mis, a weight below 0": refuses(
+        mis, TRIPLE, weight=[1, -2, 3], named="mis: the weight of node 'b'"
+    ),
+    "mis, weight nan": refuses(
+        mis, TRIPLE, weight=[1, 2, NAN], named="mis: the weight of node 'c'"
+    ),
+    "mis, weights of 1e307": refuses(mis, TRIPLE, weight=[1e307] * 3),
+    "mis, a weight of no node": refuses(mis, TRIPLE, weight={"a": 1, "b": 2, "c": 3, "d": 4}),
+    "mis, no weight": refuses(mis, TRIPLE, weight="mass"),
+    "mis, weights of labels": refuses(mis, [[0, 1]], weight=pd.Series([1.0, 2.0], [0, "b"])),
+    "qubo, a graph": refuses(qubo, nx.path_graph(2)),
+    "qubo, a model of dimod": refuses(qubo, dimod.BQM("SPIN")),
+    "qubo, nan": refuses(qubo, {("a", "b"): NAN}),
+    "qubo, no pair": refuses(qubo, {"ab": 1}),
+    "qubo, offset": refuses(qubo, np.eye(2), offset=float("inf"), named="qubo: offset"),
+    "qubo, rows and columns": refuses(qubo, framed([[1, 2], [3, 4]], "ab", "cd")),
+    "qubo, a label twice": refuses(qubo, framed([[1, 2], [3, 4]], "aa", "aa")),
+    "ising, a label beside an array": refuses(ising, np.ones(2), {(0, "a"): 1}),
+    "ising, maximise": refuses(ising, {"a": 1.0}, {}, maximise="no", named="ising: maximise"),
+    "ising, an array beside a frame": refuses(ising, [1.0], framed([[0]], "a", "a")),
+    "ising, a label of a Series twice": refuses(ising, pd.Series([1.0, 2.0], ["a", "a"]), None),
+    "bqm, a dict": refuses(sl_discs.from_bqm, {}),
+    "form, a pair beyond": refuses(from_arrays, "form", [0.0], [[0, 1]], [1.0]),
+    "form, nan": refuses(from_arrays, "form", [0.0], [[0, 0]], [NAN]),
+    "form, two couplings": refuses(from_arrays, "form", [0.0], [[0, 0]], [1.0, 2.0]),
+    "value, a label without a value": refuses(TWO.value, {"a": 1}),
+    "value, 0 of a spin": refuses(TWO.value, {"a": 1, "b": 0}),
+    "value, three": refuses(TWO.value, [1, 1, 1]),
+    "evaluate, a frame": refuses(PATH.evaluate, pd.DataFrame([[1, 0]])),
+    "evaluate, masked": refuses(PATH.evaluate, hidden([[1, 0]], [[0, 1]])),
+    "evaluate, padding": refuses(PATH.evaluate, np.array([[1, 0, 1]])),
+    "evaluate, a half": refuses(PATH.evaluate, np.array([[0.5, 0]])),
+    "fix, no label": refuses(TWO.fix, {"z": 1}),
+    "fix, no dict": refuses(TWO.fix, 3),
+    "fix, a value": refuses(TWO.fix, {"a": 2}),
+    "fix, all": refuses(TWO.fix, {"a": 1, "b": 1}),
+    "fix, a conflict": refuses(mis(nx.path_graph(3)).fix, {0: 1, 1: 1}),
+    "register, a name twice": refuses(
+        sl_discs.register_problem, dataclasses.replace(KINDS["mis"], unit="nodes")
+    ),
+    "register, no kind": refuses(sl_discs.register_problem, len),
+    "solve, sizes": refuses(lambda: solve(qubo({(0, 0): 1e300, (1, 1): 1e-30}), "metropolis")),
+    "solve, a sampler": refuses(solve, SPINS, "sa"),
+    "solve, sigma nan": refuses(solve, SPINS, "sl_gwg", sigma=NAN),
+    "solve, a seed of many bits": refuses(solve, SPINS, seed=2**64),
+    "solve, no function": refuses(solve, SPINS, callback=3),
+    "solve, a table with a 0": refuses(solve, SPINS, annealing={"t_schedule": [1.0, 0]}),
+    "solve, heating": refuses(solve, SPINS, "metropolis", annealing=(1, 2)),
+    "solve, ragged states": refuses(solve, SPINS, initial_states=[[1, 1], [1]]),
+    "solve, masked states": refuses(solve, PATH, initial_states=hidden([1, 0], [0, 1])),
+    "solve, a near argument": refuses(solve, SPINS, stepz=100),
+    "solve, too many levels": refuses(solve, SPINS, "sl_gibbs", steps=100, K=64, n_min=4),
+    "solve, presolve and states": refuses(solve, PATH, presolve=True, initial_states=[1, 0]),
+    "solve, a log-density": refuses(solve, SUM),
+    "solve, a number": refuses(solve, 3),
+    "sample, a number": refuses(sample, 3),
+    "levels, sigma": levels(sigma=NAN),
+    "levels, eps": levels(eps=0.6, eps_end=0.4),
+    "levels, eps_end": levels(eps_end=0.0),
+    "levels, none": levels(K=0),
+    "levels, many": levels(K=10**9),
+    "levels, mc_ratio": levels(mc_ratio=0.0),
+    "levels, r": levels(r=0.0),
+    "levels, grid": levels("sampler_config.grid", grid="cosine"),
+    "levels, anneal": levels("sampler_config.anneal", anneal="levels"),
+    "levels, horizon": levels(alpha="classic", horizon=float("inf")),
+    "levels, alpha": levels(alpha="cosine"),
+    "levels, alpha of one number": levels(alpha="geom(2)"),
+    "levels, alpha of 0": levels(alpha="geom(0,1)"),
+    "method, unknown": refuses(build_method, {"name": "nuts"}),
+    "method, sigma of a base": refuses(build_method, {"name": "gwg", "sigma": 3.0}),
+    "method, K": refuses(build_method, {"name": "sl_gwg", "K": "many"}),
+    "sites, one value": refuses(Categories, 1),
+    "sites, 128 values": refuses(Categories, 128),
+    "sampler, abstract": sampler_of(NoKernel),
+    "sampler, a default of none": sampler_of(Gwg, flips=2),
+    "sampler, a required argument": sampler_of(lambda strength: Gwg()),
+    "sampler, no sampler": sampler_of(lambda: {}),
+    "sampler, a builtin": sampler_of(dict),
+    "sampler, unhashable": sampler_of(Unhashable),
+    **{
+        f"sampler, the name {name!r}": refuses(register_sampler, name, Gwg)
+        for name in ("PAS", "auto", "", "a b", "a,b", "x:y:z")
+    },
 }
 
 # What NumPy cannot compare with a name or a number, or shows in several lines.

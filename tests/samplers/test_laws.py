@@ -4,7 +4,6 @@ Their single steps are compared with the oracle in tests/testing.
 Seeds are fixed; a correct sampler fails a single test with probability 1e-6.
 """
 
-import abc
 import dataclasses
 
 import jax
@@ -15,13 +14,11 @@ from single_steps import SAMPLERS
 
 from sl_discs.models import keys
 from sl_discs.models.model import TargetModel
-from sl_discs.samplers import registry
 from sl_discs.samplers.langevin import DMALA
-from sl_discs.samplers.path import GWG, PathAuxiliary
+from sl_discs.samplers.path import PathAuxiliary
 from sl_discs.samplers.registry import known_samplers, register_sampler, registered
 from sl_discs.samplers.sampler import Chain, Sampler
 from sl_discs.samplers.single_site import Gibbs, Metropolis
-from sl_discs.support.errors import InputError
 from sl_discs.testing import ConformanceError, check_case, check_sampler, standard_cases
 from sl_discs.testing.oracle import KERNELS
 
@@ -214,45 +211,6 @@ def test_a_third_party_sampler_passes_and_can_be_registered():
     register_sampler("step_only", StepOnly)
     assert "sl_step_only" in known_samplers()
     check_case(registered("step_only").build({}), MASKED, **QUICK)
-
-
-class NoKernel(GWG):
-    """Lacks a method."""
-
-    kernel = abc.abstractmethod(GWG.kernel)
-
-
-class Unhashable(GWG):
-    """As dataclasses are that are not frozen."""
-
-    __hash__ = None
-
-
-@pytest.mark.parametrize(
-    "factory, defaults, message",
-    [
-        (NoKernel, {}, "its class does not define kernel"),
-        (GWG, {"flips": 2}, "its factory has no argument flips"),
-        (lambda strength: GWG(), {}, "strength of its factory must have a default"),
-        (lambda: {}, {}, "its factory returned {}; expected a Sampler"),
-        (dict, {}, "sampler 'refused': no signature found"),
-        (Unhashable, {}, "make the class a .*frozen=True"),
-    ],
-    ids=["abstract", "unknown", "required", "no-sampler", "builtin", "unhashable"],
-)
-def test_what_is_no_sampler_is_refused_by_name(factory, defaults, message):
-    with pytest.raises(InputError, match=message):
-        register_sampler("refused", factory, **defaults)
-        try:
-            registered("refused").build({})
-        finally:
-            registry._REGISTERED.pop("refused")
-
-
-@pytest.mark.parametrize("name", ["PAS", "auto", "", "a b", "a,b", "x:y:z"])
-def test_a_name_that_would_never_be_looked_up_is_refused(name):
-    with pytest.raises(InputError, match="is taken, or is not one"):
-        register_sampler(name, GWG)
 
 
 def test_carried_field_and_fresh_field_give_the_same_chain():

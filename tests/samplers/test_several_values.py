@@ -14,7 +14,6 @@ from single_steps import SAMPLERS, USUAL
 
 from sl_discs.models.model import Categories, Sites
 from sl_discs.samplers.path import PathAuxiliary
-from sl_discs.support.errors import InputError
 from sl_discs.testing import ConformanceError, check_case
 
 POTTS = potts_case(
@@ -54,12 +53,6 @@ def test_forgotten_chances_of_alternatives_are_found():
     case = POTTS._replace(target=dataclasses.replace(POTTS.target, model=model))
     with pytest.raises(ConformanceError, match="not invariant"):
         check_case(PathAuxiliary(num_flips=2), case, batches=2**13)
-
-
-@pytest.mark.parametrize("num_values", [1, 128])
-def test_a_site_needs_two_values_and_at_most_what_a_byte_holds(num_values):
-    with pytest.raises(InputError, match="expected 2 to 127 values for each site"):
-        Categories(num_values)
 
 
 def test_spins_of_two_values_are_those_of_binary_sites_up_to_a_rotation():

@@ -25,7 +25,6 @@ from sl_discs import InputError
 from sl_discs.chains.annealing import TimedSchedule, temperature_range
 from sl_discs.engines.devices import has_card
 from sl_discs.experiment.settings import Settings
-from sl_discs.models.quadratic import QuadraticModel
 from sl_discs.models.terms import Coefficients, penalties_of
 from sl_discs.solving.options import SolveOptions
 from sl_discs.solving.presolved import unreduced
@@ -372,48 +371,6 @@ def test_annealing_can_be_given():
     assert linear[49] == pytest.approx(1.5)
     table = temperatures({"t_schedule": [3.0, 1.0, 2.0, 0.5]})
     np.testing.assert_allclose(table, np.repeat([3.0, 1.0, 2.0, 0.5], 25))
-
-
-BAD = {
-    "coefficients of too many sizes": (
-        {"problem": sl_discs.qubo({(0, 0): 1e300, (1, 1): 1e-30})},
-        "largest coefficient is 1e\\+300",
-    ),
-    "an unknown sampler": ({"sampler": "sa"}, "unknown sampler 'sa'"),
-    "a field that is NaN": ({"sampler": "sl_gwg", "sigma": math.nan}, "sigma is nan"),
-    "a seed of many bits": ({"seed": 2**64}, "seed is 18446744073709551616; .* to 2.64 - 1"),
-    "a callback that is none": ({"callback": 3}, "callback is 3; expected a function"),
-    "annealing at a table with a 0": (
-        {"annealing": {"t_schedule": [1.0, 0]}},
-        "expected temperatures above 0",
-    ),
-    "annealing that heats": ({"annealing": (1, 2)}, "initial >= final"),
-    "ragged states": (
-        {"initial_states": [[1, 1], [1]]},
-        "initial_states have rows of different lengths",
-    ),
-    "a misspelt argument": ({"stepz": 100}, "no argument 'stepz', .*did you mean steps"),
-    "too many levels": ({"sampler": "sl_gibbs", "steps": 100, "K": 64, "n_min": 4}, "exceed"),
-}
-
-
-@pytest.mark.parametrize("function", [sl_discs.solve, sl_discs.sample])
-def test_what_is_no_problem_is_sent_to_what_takes_it(function):
-    density = sl_discs.from_log_density(lambda params, x: x.sum(), (), 3)
-    if function is sl_discs.solve:
-        with pytest.raises(InputError, match=r"a log-density, which only sl_discs\.sample takes"):
-            function(density)
-    with pytest.raises(InputError, match=r"is a QuadraticModel; make one with sl_discs\.mis"):
-        function(QuadraticModel(3, "float32"))
-    with pytest.raises(InputError, match=r"is a int; make one with sl_discs\.mis"):
-        function(3)
-
-
-@pytest.mark.parametrize("case", BAD)
-def test_bad_arguments_are_explained(case):
-    arguments, message = BAD[case]
-    with pytest.raises(InputError, match=message):
-        sl_discs.solve(**{"problem": PROBLEMS["ising"], "sampler": "metropolis"} | arguments)
 
 
 def test_a_gpu_that_is_missing_is_what_is_said(monkeypatch):

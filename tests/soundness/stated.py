@@ -347,10 +347,12 @@ def stated(kind: str, graph: str, numbers: str, seed: int, weighted=True) -> Sta
 
 
 @st.composite
-def problems(draw, kinds=KINDS, graphs=tuple(GRAPHS), numbers=tuple(NUMBERS)) -> Stated:
+def problems(
+    draw, kinds=KINDS, graphs=tuple(GRAPHS), numbers=tuple(NUMBERS), weighted=(False, True)
+) -> Stated:
     """A problem of one of the kinds, on a graph of one of the families, in either sense."""
     choices = [draw(st.sampled_from(names)) for names in (kinds, graphs, numbers)]
-    given = stated(*choices, draw(st.integers(0, 2**32 - 1)), draw(st.booleans()))
+    given = stated(*choices, draw(st.integers(0, 2**32 - 1)), draw(st.sampled_from(weighted)))
     if given.kind not in FORMS:
         return given
     offset = draw(st.sampled_from([0.0, 0.3, -2.0, 2.0**70]))

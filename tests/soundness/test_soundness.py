@@ -167,8 +167,16 @@ def check_reductions(given, seed):
     assert abs(Fraction(bound) - optimum) <= 2 * slack
 
 
-@law(140, problems(), SEEDS)
+@law(100, problems(), SEEDS)
 def test_reductions_keep_the_optimum(given, seed):
+    check_reductions(given, seed)
+
+
+SPARSE = "small", "trees", "small world"
+
+
+@law(120, problems(("mis", "vertex_cover"), SPARSE, ("equal",), (False,)), SEEDS)
+def test_reductions_of_sets_keep_the_optimum(given, seed):
     check_reductions(given, seed)
 
 
