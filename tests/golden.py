@@ -18,6 +18,8 @@ import jax
 import jax.numpy as jnp
 import networkx as nx
 import numpy as np
+from chains import play_program, program_at, quadratic_case, random_edges
+from engines_at_hand import PLAIN_LANE
 from tqdm import tqdm
 
 import sl_discs
@@ -27,6 +29,7 @@ from sl_discs.experiment.run_sampler import run_sampler
 from sl_discs.experiment.settings import Settings
 from sl_discs.instances.dataset import load_dataset
 from sl_discs.localization.method import build_method
+from sl_discs.localization.schedule import Localization
 from sl_discs.models.model import TargetModel
 from sl_discs.samplers.registry import base_samplers, is_localized
 from sl_discs.testing import standard_cases
@@ -80,6 +83,16 @@ def stepped(sampler):
     return x, acceptance
 
 
+def in_one_lane(sampler):
+    """Two localized chains of the engine `cuda` by one lane that runs as Python."""
+    rng = np.random.default_rng(0)
+    edges = random_edges(rng, 40, 8)
+    case = quadratic_case(rng.normal(size=40), edges, rng.choice([-3, -1, 1], len(edges)))
+    levels = Localization(K=3, sigma=2.0, n_min=2)
+    program = program_at(np.linspace(2.0, 0.5, 12), levels.levels(12))
+    return play_program(PLAIN_LANE, case, sampler, rng.integers(0, 2, (2, 40)), program, 3)
+
+
 def cases():
     """Name of each entry and the call that makes it."""
     for engine in ENGINES:
@@ -101,6 +114,9 @@ def cases():
                     )
     for name in BASES:
         yield f"plugin {name}", lambda name=name: stepped(name)
+        sampler = build_method({"name": name}).sampler
+        if PLAIN_LANE.obstacle(sampler) is None:
+            yield f"one lane {name}", lambda sampler=sampler: in_one_lane(sampler)
 
 
 def digest(call):

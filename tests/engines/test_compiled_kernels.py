@@ -13,7 +13,7 @@ import pytest
 from chains import play_program, program_at, quadratic_case, random_edges
 from compiled_kernels import ptx_of
 from engines_at_hand import PLAIN_LANE, Interpreted
-from marks import slow_except
+from marks import slow_unless_changed
 from test_cuda_engine import IN_WARPS, assert_same, check_gains_beyond_single_precision
 
 from sl_discs.engines.cuda.cuda_engine import kind_of
@@ -61,10 +61,21 @@ def check(engine, sampler, *arguments, **named):
     assert not hazards(engine)
 
 
-@pytest.mark.parametrize(
-    "localized", slow_except([False, True], [True]), ids=["plain", "localized"]
+# Of each sampler one kernel runs by default, and the others only where what they are made of changed.
+ON_CHANGE = slow_unless_changed(
+    "sl_discs/engines/cuda", "sl_discs/models/keys.py", "tests/ptx.py", "tests/compiled_kernels.py"
 )
-@pytest.mark.parametrize("name", slow_except(IN_WARPS, IN_WARPS.keys() - {"dmala, fixed"}))
+FIRST = {type(sampler): name for name, sampler in reversed(IN_WARPS.items())}.values()
+
+
+@pytest.mark.parametrize(
+    ("name", "localized"),
+    [
+        pytest.param(name, localized, marks=[] if localized and name in FIRST else ON_CHANGE)
+        for name in IN_WARPS
+        for localized in (False, True)
+    ],
+)
 def test_a_compiled_kernel_plays_the_chain_of_one_lane(monkeypatch, name, localized):
     check(engine_of(monkeypatch), IN_WARPS[name], 40, localized)
 
@@ -96,9 +107,10 @@ def test_compiled_kernels_end_at_the_best_state_when_gains_are_beyond_single_pre
     check_gains_beyond_single_precision(engine_of(monkeypatch), IN_WARPS[name])
 
 
-def test_hazards_and_bounds_are_seen(monkeypatch):
+@pytest.mark.parametrize("name", [pytest.param("path_auxiliary", marks=ON_CHANGE)])
+def test_hazards_and_bounds_are_seen(monkeypatch, name):
     """Without its barriers, or with half of its shared memory, a right kernel is a wrong one."""
-    sampler = IN_WARPS["path_auxiliary"]
+    sampler = IN_WARPS[name]
     engine = engine_of(monkeypatch, change=lambda text: re.sub(r"bar\.warp\.sync[^;]*;", "", text))
     play(engine, sampler, 40)
     assert len(hazards(engine)) >= 10

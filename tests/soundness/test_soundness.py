@@ -101,6 +101,7 @@ def check_provers(given, seed, factories=None):
         # Levels of the search of cliques, further variables, and states that are too many.
         patch.setattr(cliques, "_WORTH", 4)
         patch.setattr(tables, "_LOW", int(rng.choice([3, 14])))
+        patch.setattr(tables, "MOST_ENUMERATED", int(rng.choice([0, 30])))
         patch.setattr(tables, "_MOST_LISTED", int(rng.choice([3, 4096])))
         for view in unreduced(problem), presolve(problem):
             if view.problem is None:
@@ -122,6 +123,11 @@ def check_provers(given, seed, factories=None):
 @law(90, problems(), SEEDS)
 def test_each_prover_alone(given, seed):
     check_provers(given, seed)
+
+
+@law(150, problems((*FORMS, "maxcut"), ("small",), ("hidden", "hundredths")), SEEDS)
+def test_states_that_seem_equal_are_compared_exactly(given, seed):
+    check_provers(given, seed, tables.EXACT)
 
 
 @law(2, problems(SETS, ("band", "trees"), ("whole", "real")), SEEDS)
