@@ -25,7 +25,7 @@ from tqdm import tqdm
 import sl_discs
 from sl_discs.discs_plugin.modules import OwnSampler
 from sl_discs.discs_plugin.upstream import States
-from sl_discs.experiment.run_sampler import run_sampler
+from sl_discs.experiment.run_sampler import plan_of, run_sampler
 from sl_discs.experiment.settings import Settings
 from sl_discs.instances.dataset import load_dataset
 from sl_discs.localization.method import build_method
@@ -66,7 +66,7 @@ def run(sampler, engine):
     fields = {"name": sampler} | (LEVELS if is_localized(sampler) else {})
     settings = Settings(batch_size=4, chain_length=64, log_every_steps=16, engine=engine, seed=3)
     dataset = load_dataset("mis", "er_density", "r-0.05", num_instances=1)
-    record = run_sampler(dataset, 1.0001, build_method(fields), settings)
+    record = run_sampler(plan_of(dataset, 1.0001, build_method(fields), settings))
     (one,) = record.instances
     return one.best, one.solution, record.trajectory, record.acceptance, record.hops
 

@@ -137,8 +137,7 @@ def test_a_config_copied_from_discs_and_names_of_the_paper(tmp_path, name, resul
         *(f"--sampler_config.{field}={value}" for field, value in changes.items()),
     )
     fields = saved["config"]["samplers"]
-    localized = method_fields("sl_path_auxiliary") | changes | {"use_fast_path": True}
-    assert fields["sl_path_auxiliary"] == localized
+    assert fields["sl_path_auxiliary"] == method_fields("sl_path_auxiliary") | changes
     assert fields["path_auxiliary"] == method_fields("path_auxiliary") | {"adaptive": False}
 
 
@@ -153,7 +152,7 @@ register_sampler("mine", GWG, num_flips=2)
 def test_a_sampler_of_ones_own_by_import(tmp_path):
     file = tmp_path / "my_sampler.py"
     file.write_text(OWN_SAMPLER)
-    config = "--sampler_config=configs/sampler/own_config.py:mine"
+    config = "--sampler_config=configs/sampler/mine_config.py"
     folder = tmp_path / "out"
     saved, _ = in_a_process(folder, *configs(), f"--import={file}", config, *short(folder))
     assert saved["config"]["samplers"]["mine"]["num_flips"] == 2

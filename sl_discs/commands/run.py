@@ -35,7 +35,6 @@ from sl_discs.engines.compiled import keep_programs
 from sl_discs.engines.devices import one_device_per_core
 from sl_discs.experiment.experiment import (
     MODEL_FIELDS,
-    SET_FIELDS,
     RunRequest,
     perform,
     request_of,
@@ -148,8 +147,7 @@ def _samplers() -> dict[str, dict[str, Any]]:
 
 
 def _set_of(experiment: dict[str, Any]) -> dict[str, Any]:
-    """Returns name, graph_type and cfg_str of the set that the experiment config is for; {} if it
-    is for any.
+    """Returns the names of the set that the experiment config is for; {} if it is for any.
 
     They are in its field `model`; without it, the folder and the name of the file tell, as in
     DISCS: mis/satlib.py.
@@ -162,7 +160,7 @@ def _set_of(experiment: dict[str, Any]) -> dict[str, Any]:
     path = Path(config_flags.get_config_filename(FLAGS["config"]).partition(":")[0])
     if not fields and path.stem in graph_types(path.parent.name):
         fields = {"name": path.parent.name, "graph_type": path.stem}
-    return {field: fields[field] for field in SET_FIELDS if fields.get(field)}
+    return fields
 
 
 def _save_folder(settings: Settings, model: dict, dataset: str, methods: list[Method]) -> Path:

@@ -26,17 +26,12 @@ from sl_discs.experiment.record import (
     versions,
 )
 from sl_discs.experiment.results import check_place, write_results
-from sl_discs.experiment.run_sampler import (
-    engine_for,
-    fit_to_memory,
-    run_sampler,
-    total_chain_steps,
-)
+from sl_discs.experiment.run_sampler import engine_for, plans_in_memory, run_sampler
 from sl_discs.experiment.settings import Settings, settings_from
 from sl_discs.experiment.summary import format_summary, plot_trajectories
 from sl_discs.instances.dataset import PROBLEMS, default_data_root, graph_types, load_dataset
 from sl_discs.instances.graph import Dataset
-from sl_discs.localization.method import Method, build_method, method_fields
+from sl_discs.localization.method import Method, build_method
 from sl_discs.problems.kind import PENALTY
 from sl_discs.samplers.registry import own_name
 from sl_discs.support.checks import join_names, real, shown
@@ -68,7 +63,7 @@ _IGNORED_MODEL_FIELDS = {
     "rand_type",
 }
 # Those that name a set.
-SET_FIELDS = "name", "graph_type", "cfg_str"
+_SET_FIELDS = "name", "graph_type", "cfg_str"
 
 
 class RunRequest(NamedTuple):
@@ -78,14 +73,12 @@ class RunRequest(NamedTuple):
       settings: chains, steps, annealing, instances.
       model: fields of the model config, complete.
       methods: the samplers.
-      samplers: the config fields of each method, by name.
       part: of the run.
     """
 
     settings: Settings
     model: dict[str, Any]
     methods: list[Method]
-    samplers: dict[str, dict[str, Any]]
     part: Part = Part()
 
     def load(self) -> Dataset:
@@ -124,21 +117,21 @@ def request_of(
       model: fields of the model config.
       samplers: fields of each sampler's config that differ from its defaults, by the sampler's own
         name.
-      named: name, graph_type and cfg_str of the set that the experiment config is for; empty: for
-        any.
+      named: name, graph_type and cfg_str of the set that the experiment config is for, perhaps
+        among other fields; without them it is for any.
       part: of the run; None: all of it.
 
     Raises:
       InputError: no run can be that.
     """
     settings = settings_from(experiment)
-    complete = _model_of(dict(model), dict(named))
-    configs = {name: method_fields(name) | dict(fields) for name, fields in samplers.items()}
-    methods = [build_method(fields) for fields in configs.values()]
+    set_fields = {field: named[field] for field in _SET_FIELDS if named.get(field)}
+    complete = _model_of(dict(model), set_fields)
+    methods = [build_method(fields) for fields in samplers.values()]
     # Schedules that are invalid with these settings are refused here.
     for method in methods:
         program_of(method, settings)
-    return RunRequest(settings, complete, methods, configs, part or Part())
+    return RunRequest(settings, complete, methods, part or Part())
 
 
 def _model_of(model: dict[str, Any], named: dict[str, Any]) -> dict[str, Any]:
@@ -283,11 +276,7 @@ def run(
     experiment = dict(config.get("experiment", {})) | {
         name: value for name, value in fields.items() if name not in MODEL_FIELDS
     }
-    named = {
-        name: value
-        for name, value in dict(config.get("model", {})).items()
-        if name in SET_FIELDS and value
-    }
+    named = dict(config.get("model", {}))
     request = request_of(experiment, model, samplers_of(samplers), named=named)
     return perform(
         request, request.load(), None if folder is None else Path(folder), overwrite, shown=progress
@@ -334,7 +323,6 @@ def perform(
       notice: of a signal that ends the run.
       shown: whether progress is shown.
     """
-    settings = request.settings
     part = request.part
     if jax.process_count() > part.count:
         raise InputError(
@@ -342,18 +330,20 @@ def perform(
             "do the same; give each of them a part (--part=K/N), without jax.distributed"
         )
     penalty = float(request.model["penalty"])
-    engines = {
-        method.name: engine_for(dataset, method.sampler, settings)[0] for method in request.methods
-    }
-    leave_cards_alone(engines.values())
+    leave_cards_alone(
+        engine_for(dataset, method, request.settings)[0] for method in request.methods
+    )
+    plans, note = plans_in_memory(dataset, penalty, request.methods, request.settings)
+    settings = plans[0].settings
+    engines = {plan.method.name: plan.engine for plan in plans}
     config: dict[str, Any] = {
         "experiment": vars(settings),
         "model": {field: request.model[field] for field in MODEL_FIELDS if field in request.model},
-        "samplers": request.samplers,
+        "samplers": {method.name: dict(method.fields) for method in request.methods},
     }
     if folder is not None:
         sizes = [graph.num_nodes for graph in dataset.graphs]
-        check_place(check_writable(folder), request.samplers, len(settings.logged_steps()), sizes)
+        check_place(check_writable(folder), config["samplers"], len(settings.logged_steps()), sizes)
         part.check(folder)
         if part.count > 1 and (folder / "results.json").exists() and not overwrite:
             check_finished(folder, config, dataset.name)
@@ -362,10 +352,8 @@ def perform(
         own = None if folder is None else stack.enter_context(part.locked(folder))
         if folder is not None and not overwrite:
             check_finished(folder, config, dataset.name)
-        settings, note = fit_to_memory(dataset, penalty, request.methods, settings)
         if note:
             tell(note)
-        config["experiment"] = vars(settings)
         kind = run_identity(
             config, {name: engine.name for name, engine in engines.items()}, settings, dataset
         )
@@ -378,13 +366,12 @@ def perform(
         samplers = None if folder is None else part.records(folder, kind)[part.index - 1]
         if samplers is None:
             samplers = {}
-            total = total_chain_steps(dataset, settings)
+            total = plans[0].total_steps()
             with progress_bar(total, label=part.label, shown=shown) as progress:
-                for method in request.methods:
-                    advance = functools.partial(progress, method.name)
-                    samplers[method.name] = run_sampler(
-                        dataset, penalty, method, settings, advance, checkpoints
-                    )
+                for plan in plans:
+                    name = plan.method.name
+                    advance = functools.partial(progress, name)
+                    samplers[name] = run_sampler(plan, advance, checkpoints)
         if folder is not None and part.count > 1:
             part.keep_records(folder, kind, samplers)
             stack.enter_context(part.joining(folder))

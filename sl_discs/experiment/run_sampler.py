@@ -5,7 +5,8 @@ solutions.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
+from typing import NamedTuple
 
 import numpy as np
 
@@ -26,9 +27,9 @@ from sl_discs.experiment.record import InstanceRecord, SamplerRecord
 from sl_discs.experiment.settings import Settings
 from sl_discs.instances.graph import Dataset, Graph
 from sl_discs.localization.method import Method
+from sl_discs.models.terms import Coefficients
 from sl_discs.problems.graph_kind import GraphKind, graph_kind
 from sl_discs.problems.kind import Evaluated
-from sl_discs.samplers.sampler import Sampler
 from sl_discs.support.errors import InputError
 from sl_discs.support.memory import check_memory, format_bytes
 
@@ -38,123 +39,141 @@ _INSTANCES = 8
 _BATCH_BYTES = 1 << 30
 
 
-def engine_for(dataset: Dataset, sampler: Sampler, settings: Settings) -> tuple[Engine, str]:
-    """Returns the engine of a sampler on the instances of a dataset, and why it was chosen."""
-    engine, note = choose_engine(settings.engine, sampler, num_sites=_largest_size(dataset))
+class RunPlan(NamedTuple):
+    """A method on the instances of a dataset.
+
+    Attributes:
+      dataset: the instances.
+      penalty: of the problem's model.
+      method: the sampler and its localization.
+      settings: chains, steps, annealing, seed.
+      engine: that runs the chains.
+      note: why it was chosen.
+      packs: the batches.
+    """
+
+    dataset: Dataset
+    penalty: float
+    method: Method
+    settings: Settings
+    engine: Engine
+    note: str
+    packs: Sequence[Pack] = ()
+
+    def at_once(self) -> int:
+        """Returns the largest number of instances in a batch: that of the settings, or as many as
+        keep a GPU busy.
+        """
+        settings = self.settings
+        largest = max(graph.num_nodes for graph in self.dataset.graphs)
+        busy = -(-self.engine.busy_chains // settings.batch_size)
+        return settings.instances_per_batch or max(
+            _INSTANCES, min(busy, _BATCH_BYTES // max(1, largest**2))
+        )
+
+    def terms(self, positions: Iterable[int]) -> list[Coefficients]:
+        """Returns what the chains of these instances maximise."""
+        kind = graph_kind(self.dataset.problem)
+        return [kind.model(self.dataset.graphs[k], self.penalty) for k in positions]
+
+    def bytes_of(self, pack: Pack) -> int:
+        """Returns the bytes per device of a batch."""
+        # Batches of an engine on the host are in one place and may use the memory of all devices.
+        share = len(local_devices()) if self.engine.on_host else 1
+        num_logged = self.settings.chain_length // self.settings.log_every_steps
+        return batch_bytes(pack.shape, num_logged, self.engine.name) // share
+
+    def total_steps(self) -> int:
+        """Returns the number of chain-steps."""
+        settings = self.settings
+        return settings.chain_length * settings.batch_size * len(self.dataset.graphs)
+
+
+def engine_for(dataset: Dataset, method: Method, settings: Settings) -> tuple[Engine, str]:
+    """Returns the engine of a method on the instances of a dataset, and why it was chosen."""
+    largest = max(graph.num_nodes for graph in dataset.graphs)
+    engine, note = choose_engine(settings.engine, method.sampler, num_sites=largest)
     return dataclasses.replace(engine, threads=settings.threads, devices=settings.use_devices), note
 
 
-def _largest_size(dataset: Dataset) -> int:
-    return max(graph.num_nodes for graph in dataset.graphs)
+def plan_of(dataset: Dataset, penalty: float, method: Method, settings: Settings) -> RunPlan:
+    """Returns the engine and the batches of a method; the arguments are those of `RunPlan`.
 
-
-def instances_at_once(engine: Engine, settings: Settings, num_sites: int) -> int:
-    """Returns the largest number of instances in a batch: that of the settings, or as many as keep
-    a GPU busy.
+    Raises:
+      NotSupported: the engine that the settings name cannot run the sampler.
     """
-    busy = -(-engine.busy_chains // settings.batch_size)
-    return settings.instances_per_batch or max(
-        _INSTANCES, min(busy, _BATCH_BYTES // max(1, num_sites**2))
-    )
-
-
-def batches_of(
-    dataset: Dataset, penalty: float, sampler: Sampler, settings: Settings, engine: Engine
-) -> list[Pack]:
-    """Returns the batches in which an engine runs a sampler on the instances of a dataset."""
-    kind = graph_kind(dataset.problem)
-    return plan(
-        (kind.model(graph, penalty) for graph in dataset.graphs),
-        instances_at_once(engine, settings, _largest_size(dataset)),
+    unplanned = RunPlan(dataset, penalty, method, settings, *engine_for(dataset, method, settings))
+    engine = unplanned.engine
+    packs = plan(
+        unplanned.terms(range(len(dataset.graphs))),
+        unplanned.at_once(),
         settings.batch_size,
-        *devices_for(engine, sampler, settings),
+        *devices_for(engine, method.sampler, settings),
     )
+    return unplanned._replace(packs=packs)
 
 
-def fit_to_memory(
+def plans_in_memory(
     dataset: Dataset, penalty: float, methods: list[Method], settings: Settings
-) -> tuple[Settings, str]:
-    """Settings with which the batches of all methods fit into memory, and a line about the change;
-    empty if none.
+) -> tuple[list[RunPlan], str]:
+    """Returns plans of all methods whose batches fit into memory, and a line about it; empty if
+    their settings are those that are given.
 
     If necessary, instances per batch are halved until they fit.
 
     Raises:
       InputError: the smallest possible batch, or the records of all instances, would not fit.
+      NotSupported: as `plan_of`.
     """
     num_logged = settings.chain_length // settings.log_every_steps
     count = len(dataset.graphs)
+    # Records are joined and summarised at the end.
     check_memory(
         f"what {settings.batch_size} chains of each of {count} instances record at {num_logged} "
         "logged steps",
-        3
-        * count
-        * settings.batch_size
-        * num_logged
-        * LOGGED_BYTES,  # they are joined and summarised at the end
+        3 * count * settings.batch_size * num_logged * LOGGED_BYTES,
         "log less often (config.experiment.log_every_steps), or give fewer chains or instances",
     )
     limit = memory_of_a_device(settings.memory_gib)
-    if limit is None:
-        return settings, ""
-    engines = [
-        (method.sampler, engine_for(dataset, method.sampler, settings)[0]) for method in methods
-    ]
-
-    def largest(settings: Settings) -> tuple[int, Pack]:
-        """Bytes per device of the largest batch of all methods, and that batch."""
-        found = []
-        for sampler, engine in engines:
-            # Batches of an engine on the host are in one place and may use the memory of all CPU
-            # devices.
-            share = len(local_devices()) if engine.on_host else 1
-            packs = batches_of(dataset, penalty, sampler, settings, engine)
-            found += [
-                (batch_bytes(pack.shape, num_logged, engine.name) // share, pack) for pack in packs
-            ]
-        return max(found, key=lambda pair: pair[0])
-
-    wanted = max(
-        instances_at_once(engine, settings, _largest_size(dataset)) for _, engine in engines
-    )
-    at_once = min(wanted, count)
-    need, pack = largest(settings)
-    if need <= limit:
-        return settings, ""
-    while need > limit:
+    wanted = 0
+    while True:
+        plans = [plan_of(dataset, penalty, method, settings) for method in methods]
+        if limit is None:
+            return plans, ""
+        sizes = [(one.bytes_of(pack), pack) for one in plans for pack in one.packs]
+        need, largest = max(sizes, key=lambda pair: pair[0])
+        if need <= limit:
+            break
+        at_once = max(one.at_once() for one in plans)
+        wanted = wanted or at_once
+        at_once = min(at_once, count)
         if at_once == 1:
-            graph = max(
-                (dataset.graphs[k] for k in pack.positions), key=lambda graph: graph.num_nodes
-            )
+            graphs = [dataset.graphs[k] for k in largest.positions]
+            graph = max(graphs, key=lambda graph: graph.num_nodes)
             raise InputError(
                 f"{graph.name} ({graph.num_nodes} sites, {settings.batch_size} chains) takes about "
                 f"{format_bytes(need)} on a device with {format_bytes(limit)}; give fewer chains "
                 "(config.experiment.batch_size), or config.experiment.memory_gib if there is more"
             )
-        at_once //= 2
-        settings = dataclasses.replace(settings, instances_per_batch=at_once)
-        need, pack = largest(settings)
-    return settings, (
+        settings = dataclasses.replace(settings, instances_per_batch=at_once // 2)
+    if not wanted:
+        return plans, ""
+    return plans, (
         f"{wanted} instances per batch would not fit into {format_bytes(limit)} per device: "
-        f"using {at_once} per batch, about {format_bytes(need)}; the results are the same"
+        f"using {settings.instances_per_batch} per batch, about {format_bytes(need)}; the results "
+        "are the same"
     )
 
 
 def run_sampler(
-    dataset: Dataset,
-    penalty: float,
-    method: Method,
-    settings: Settings,
+    plan: RunPlan,
     progress: Callable[[int, str], None] = lambda steps, words: None,
     checkpoints: Checkpoints | None = None,
 ) -> SamplerRecord:
-    """Runs one method on all instances of a dataset.
+    """Runs a method on all instances of a dataset.
 
     Args:
-      dataset: the instances.
-      penalty: penalty of the problem's model.
-      method: the sampler and its localization.
-      settings: chains, steps, annealing, seed.
+      plan: of the run.
       progress: called with the number of chain-steps done, and the batch and its mean best value so
         far in words.
       checkpoints: checkpoints of the command, if it can be interrupted; Interrupted is raised when
@@ -163,24 +182,26 @@ def run_sampler(
     Returns:
       the record, with every solution verified on the host.
     """
+    dataset = plan.dataset
+    settings = plan.settings
     kind = graph_kind(dataset.problem)
-    sampler = method.sampler
     count = len(dataset.graphs)
-    engine, note = engine_for(dataset, sampler, settings)
-    packs = batches_of(dataset, penalty, sampler, settings, engine)
-    compile_s = run_s = 0.0
+    compile_s = 0.0
+    run_s = 0.0
     instances: dict[int, InstanceRecord] = {}
     constants = np.zeros(count)
     value, acceptance, hops = np.zeros(
         (3, settings.chain_length // settings.log_every_steps, count)
     )
-    for number, pack in enumerate(packs):
+    for number, pack in enumerate(plan.packs):
         positions = pack.positions
-        terms = [kind.model(dataset.graphs[k], penalty) for k in pack.filled]
+        terms = plan.terms(pack.filled)
         instance_ids = [dataset.index[k] for k in pack.filled]
-        chains = Chains(terms, instance_ids, pack.shape, sampler, engine, settings.seed)
+        chains = Chains(
+            terms, instance_ids, pack.shape, plan.method.sampler, plan.engine, settings.seed
+        )
         constants[pack.filled] = [term.constant for term in terms]
-        batch = f"batch {number + 1} of {len(packs)}, " if len(packs) > 1 else ""
+        batch = f"batch {number + 1} of {len(plan.packs)}, " if len(plan.packs) > 1 else ""
 
         def report(steps, chains=chains, own=constants[positions], batch=batch):
             words = ""
@@ -191,12 +212,12 @@ def run_sampler(
 
         outcome = anneal(
             chains,
-            method,
+            plan.method,
             settings,
             report,
             checkpoints=checkpoints,
-            part=f"{method.name}-{number}",
-            steps_per_call=engine.visible_steps(sampler, settings.chain_length),
+            part=f"{plan.method.name}-{number}",
+            steps_per_call=plan.engine.visible_steps(plan.method.sampler, settings.chain_length),
         )
         compile_s += chains.compile_s
         run_s += chains.run_s
@@ -212,12 +233,14 @@ def run_sampler(
         trajectory=kind.sign * (np.maximum.accumulate(value, axis=0) + constants),
         acceptance=acceptance,
         hops=hops,
-        temperature=schedule_of(method, settings)[settings.logged_steps() - 1].astype(np.float64),
-        chain_steps_per_s=total_chain_steps(dataset, settings) / run_s,
+        temperature=schedule_of(plan.method, settings)[settings.logged_steps() - 1].astype(
+            np.float64
+        ),
+        chain_steps_per_s=plan.total_steps() / run_s,
         compile_s=compile_s,
         run_s=run_s,
-        engine=engine.name + (f" ({note})" if note else ""),
-        final_is=method.final_is,
+        engine=plan.engine.name + (f" ({plan.note})" if plan.note else ""),
+        final_is=plan.method.final_is,
     )
 
 
@@ -245,8 +268,3 @@ def _verified(kind: GraphKind, graph: Graph, outcome: Outcome, place: int) -> In
         reference=graph.reference,
         solution=found.states[best],
     )
-
-
-def total_chain_steps(dataset: Dataset, settings: Settings) -> int:
-    """Chain-steps of one sampler."""
-    return settings.chain_length * settings.batch_size * len(dataset.graphs)

@@ -35,27 +35,6 @@ IGNORED_SETTINGS = {
 }
 
 
-# Fields of numbers that may be 0, and those of whole numbers that may not.
-_FROM_ZERO = (
-    "seed",
-    "data_seed",
-    "first_instance",
-    "instances_per_batch",
-    "use_devices",
-    "threads",
-    "checkpoint_every_s",
-    "memory_gib",
-)
-_FROM_ONE = (
-    "batch_size",
-    "chain_length",
-    "log_every_steps",
-    "anneal_every",
-    "instance_stride",
-    "num_instances",
-)
-
-
 @dataclasses.dataclass(frozen=True)
 class Settings(ChainSettings):
     """The settings of a run, beside its annealing; field names are those of DISCS where it has
@@ -96,13 +75,17 @@ class Settings(ChainSettings):
     engine: str = "auto"
 
     def __post_init__(self):
-        for name in (*_FROM_ZERO, *_FROM_ONE):
+        for field in dataclasses.fields(self):
+            name = field.name
             value = getattr(self, name)
-            least = int(name in _FROM_ONE)
+            if not isinstance(value, int | float):
+                continue
+            # A whole number may be 0 where that is the default.
+            least = 0 if isinstance(field.default, float) or field.default == 0 else 1
             # Seeds are unsigned 64-bit integers; all other counts are signed 32-bit integers.
             most = 2**64 - 1 if name.endswith("seed") else 2**31 - 1
-            check_field(value is None or value >= least, name, value, f"at least {least}")
-            check_field(not isinstance(value, int) or value <= most, name, value, f"at most {most}")
+            check_field(value >= least, name, value, f"at least {least}")
+            check_field(isinstance(value, float) or value <= most, name, value, f"at most {most}")
         if self.engine not in ENGINES:
             raise InputError(
                 f"config.experiment.engine is {self.engine!r}; known: {', '.join(ENGINES)}"

@@ -26,13 +26,15 @@ from sl_discs.experiment.record import (
 from sl_discs.instances.dataset import find_family
 from sl_discs.instances.graph import Dataset
 from sl_discs.localization.method import NOT_LOCALIZED, method_fields, not_localized_note
-from sl_discs.samplers.registry import own_name
+from sl_discs.samplers.registry import PAPER_NAMES
 from sl_discs.support.figures import COLOURS, new_figure, save_figure
 from sl_discs.support.terminal import aligned
 
 # The numbers of the ICML 2025 paper: means and standard deviations over instances, of the set size
 # for MIS, and of the percentage of the instance's reference for MaxCut and MaxClique.
 
+# The paper's names of samplers, such as `SL-PAS` of `sl_path_auxiliary`.
+PUBLISHED_NAMES = {own: paper for paper, own in PAPER_NAMES.items()}
 # Number of instances below which the standard error of a mean is itself too uncertain.
 FEWEST = 8
 
@@ -44,14 +46,6 @@ class PublishedRow(NamedTuple):
     std: float
 
 
-def published_name(sampler_name: str) -> str | None:
-    """Returns the paper's name of a sampler, such as `SL-PAS` for `sl_path_auxiliary`, or None if
-    it has none.
-    """
-    names = {own_name(name): name for row in published_tables()["main"].values() for name in row}
-    return names.get(sampler_name)
-
-
 def published_row(dataset_name: str, sampler_name: str, setting: str = "") -> PublishedRow | None:
     """Returns the paper's result of a sampler on a dataset such as `mis/er_density/r-0.10`, or None
     if there is none.
@@ -60,7 +54,7 @@ def published_row(dataset_name: str, sampler_name: str, setting: str = "") -> Pu
     ablation.
     """
     table = published_tables()["ablation" if setting else "main"].get(dataset_name, {})
-    row = (table.get(setting, {}) if setting else table).get(published_name(sampler_name))
+    row = (table.get(setting, {}) if setting else table).get(PUBLISHED_NAMES.get(sampler_name))
     return None if row is None else PublishedRow(row["mean"], row["std"])
 
 

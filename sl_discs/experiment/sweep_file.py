@@ -336,10 +336,8 @@ def check_runnable(
 
 
 def sampler_config(name: str) -> str:
-    """Returns the sampler config of a sampler, for --sampler_config, from the folder that holds
-    `configs`.
-    """
-    return f"configs/sampler/own_config.py:{name}"
+    """Returns the value of --sampler_config that names a registered sampler."""
+    return f"configs/sampler/{name}_config.py"
 
 
 def _is_left_out(flag: str) -> bool:
@@ -350,12 +348,13 @@ def _is_left_out(flag: str) -> bool:
 
 
 def find_config(config: str) -> str:
-    """Returns the path of a config of the project, perhaps with an argument.
+    """Returns the path of a config of the project; that of a sampler is a name, and need be no
+    file.
 
     A config is run, so files of the working directory that nobody has named do not count.
     """
     found = Path(__file__).parents[2] / config
-    if not found.with_name(found.name.partition(":")[0]).is_file():
+    if not found.is_file() and found.parent.name != "sampler":
         raise InputError(
             f"there is no {found}; give --config=FILE, or run this in a checkout of the project"
         )

@@ -13,7 +13,7 @@ from typing import Any
 
 from sl_discs.chains.chains import program_of
 from sl_discs.experiment.settings import Settings, settings_from
-from sl_discs.experiment.sweep_file import sampler_config
+from sl_discs.experiment.sweep_file import find_config, sampler_config
 from sl_discs.instances.dataset import find_family, load_dataset
 from sl_discs.instances.graph import Dataset
 from sl_discs.localization.method import Method, build_method, method_fields
@@ -71,12 +71,7 @@ class PublishedSet:
     @functools.cache  # noqa: B019 (sets live as long as the process)
     def experiment(self) -> dict[str, Any]:
         """Fields of the experiment config: DISCS's annealing of the family."""
-        file = CONFIGS.parent / self.config_file
-        if not file.is_file():
-            raise InputError(
-                f"{file}: no such config; run this in a checkout of the project, which has configs/"
-            )
-        return experiment_fields(file)
+        return experiment_fields(Path(find_config(self.config_file)))
 
     def absent(self, data_root: str | None) -> str | None:
         """Returns why there are no instances, if the set is not random and was not given; None if

@@ -15,10 +15,10 @@ from jaxtyping import Float64
 
 from sl_discs.experiment.record import Spread, how_measured, paired
 from sl_discs.experiment.summary import (
+    PUBLISHED_NAMES,
     PublishedRow,
     other_than_published,
     published_cells,
-    published_name,
     published_row,
     published_tables,
 )
@@ -121,7 +121,7 @@ def _row(done: Done, data_root: str | None) -> dict[str, Any]:
     ]
     published_s = {} if differences else published_tables()["runtime_seconds"].get(name, {})
     seconds, of_base = (
-        published_s.get(published_name(one)) for one in (method, method.removeprefix("sl_"))
+        published_s.get(PUBLISHED_NAMES.get(one)) for one in (method, method.removeprefix("sl_"))
     )
     return {
         "dataset": name,

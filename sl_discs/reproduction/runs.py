@@ -15,12 +15,7 @@ import numpy as np
 
 from sl_discs import __version__
 from sl_discs.experiment.record import commit, describe_devices, fields_of_results
-from sl_discs.experiment.run_sampler import (
-    engine_for,
-    fit_to_memory,
-    run_sampler,
-    total_chain_steps,
-)
+from sl_discs.experiment.run_sampler import engine_for, plans_in_memory, run_sampler
 from sl_discs.instances.graph import Dataset
 from sl_discs.localization.method import code_of
 from sl_discs.problems.kind import PENALTY
@@ -70,7 +65,7 @@ def identity(cell: Cell, dataset: Dataset) -> dict[str, Any]:
     sampler = dict(cell.sampler)
     if sampler.get("anneal") == "run":
         del sampler["anneal"]
-    settings["engine"] = engine_for(dataset, cell.build().sampler, cell.settings)[0].name
+    settings["engine"] = engine_for(dataset, cell.build(), cell.settings)[0].name
     return {
         "dataset": dataset.name,
         "instances": [graph.name for graph in dataset.graphs],
@@ -165,14 +160,13 @@ class Runner:
         return Done(cell, dataset, result)
 
     def _play(self, cell: Cell, dataset: Dataset, content: dict) -> CellResult:
-        method = cell.build()
         records = []
-        fitting, _ = fit_to_memory(dataset, PENALTY, [method], cell.settings)
-        with progress_bar(total_chain_steps(dataset, cell.settings) * len(cell.seeds)) as progress:
+        [plan], _ = plans_in_memory(dataset, PENALTY, [cell.build()], cell.settings)
+        with progress_bar(plan.total_steps() * len(cell.seeds)) as progress:
+            report = functools.partial(progress, cell.method)
             for seed in cell.seeds:
-                settings = dataclasses.replace(fitting, seed=seed)
-                report = functools.partial(progress, cell.method)
-                records.append(run_sampler(dataset, PENALTY, method, settings, report))
+                seeded = plan._replace(settings=dataclasses.replace(plan.settings, seed=seed))
+                records.append(run_sampler(seeded, report))
         self.compile_s += sum(record.compile_s for record in records)
         run_s = sum(record.run_s for record in records)
         return CellResult(
@@ -181,7 +175,7 @@ class Runner:
             chain_steps_per_s=sum(record.chain_steps_per_s * record.run_s for record in records)
             / run_s,
             machine={
-                "device": describe_devices([engine_for(dataset, method.sampler, cell.settings)[0]]),
+                "device": describe_devices([plan.engine]),
                 "engine": records[0].engine,
                 "jax": jax.__version__,
                 "commit": commit(),

@@ -29,15 +29,13 @@ from claim_plan import SAMPLERS, Variant
 from claim_statistics import Interval, interval
 from sl_discs.chains.chains import Chains, anneal
 from sl_discs.commands.command import Command, own_flags
-from sl_discs.engines.choice import choose_engine
 from sl_discs.engines.program import Best
 from sl_discs.experiment.record import measured_by
-from sl_discs.experiment.run_sampler import batches_of
+from sl_discs.experiment.run_sampler import plan_of
 from sl_discs.experiment.settings import Settings, settings_from
 from sl_discs.instances.dataset import load_dataset
 from sl_discs.instances.graph import Dataset
 from sl_discs.localization.method import build_method, method_fields
-from sl_discs.problems.graph_kind import graph_kind
 from sl_discs.problems.kind import PENALTY
 from sl_discs.reproduction.cells import chosen_sets
 from sl_discs.reproduction.report import table
@@ -122,8 +120,8 @@ def play(graphs: Dataset, settings: Settings, fields: dict[str, Any], seeds: int
 
 
 def _play(graphs: Dataset, settings: Settings, fields: dict[str, Any]) -> Played:
-    kind, method = graph_kind(graphs.problem), build_method(fields)
-    engine, _ = choose_engine(settings.engine, method.sampler)
+    method = build_method(fields)
+    plan = plan_of(graphs, PENALTY, method, settings)
     references = np.array(
         [np.nan if graph.reference is None else graph.reference for graph in graphs.graphs]
     )
@@ -132,15 +130,14 @@ def _play(graphs: Dataset, settings: Settings, fields: dict[str, Any]) -> Played
         np.empty(len(graphs.graphs)),
     )
     hops, decided, weights = [], [], []
-    terms = [kind.model(graph, PENALTY) for graph in graphs.graphs]
-    for pack in batches_of(graphs, PENALTY, method.sampler, settings, engine):
+    for pack in plan.packs:
         instance_ids = [graphs.index[k] for k in pack.filled]
         chains = Chains(
-            [terms[k] for k in pack.filled],
+            plan.terms(pack.filled),
             instance_ids,
             pack.shape,
             method.sampler,
-            engine,
+            plan.engine,
             settings.seed,
         )
         watch = _Watch(chains, references[pack.filled])

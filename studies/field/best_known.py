@@ -29,7 +29,7 @@ from sl_discs import __version__
 from sl_discs.commands.command import Command, Given, own_flags
 from sl_discs.engines.choice import ENGINES, choose_engine
 from sl_discs.experiment.record import commit
-from sl_discs.experiment.run_sampler import run_sampler
+from sl_discs.experiment.run_sampler import plan_of, run_sampler
 from sl_discs.experiment.settings import Settings
 from sl_discs.instances.dataset import load_dataset
 from sl_discs.instances.graph import Dataset, Graph
@@ -312,7 +312,8 @@ def search_set(
             continue
         alone = dataclasses.replace(dataset, graphs=[graph], index=[index])
         found = [
-            run_sampler(alone, 1.0, method, start, progress).instances[0] for start in settings
+            run_sampler(plan_of(alone, 1.0, method, start), progress).instances[0]
+            for start in settings
         ]
         best = max(found, key=lambda instance: instance.best)
         references = references.with_starts(

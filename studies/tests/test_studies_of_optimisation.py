@@ -22,7 +22,7 @@ from best_known import ReferenceSet, Search, load_references, save_references, s
 from claim_plan import BOTH, DEFAULTS, NULL, SEARCHED, SIZES, Item, Pair, Study
 from claim_report import Found
 from claim_statistics import expected_best, holm, random_effects
-from sl_discs.experiment.run_sampler import run_sampler
+from sl_discs.experiment.run_sampler import plan_of, run_sampler
 from sl_discs.experiment.settings import settings_from
 from sl_discs.instances.archive import write_archive
 from sl_discs.instances.dataset import load_dataset
@@ -181,10 +181,12 @@ def test_without_its_tilt_a_localized_chain_is_that_of_its_base():
         assert null.seeds == base.seeds
         first, second = (
             run_sampler(
-                small_graphs(),
-                1.0001,
-                cell.build(),
-                dataclasses.replace(cell.settings, seed=cell.seeds[0]),
+                plan_of(
+                    small_graphs(),
+                    1.0001,
+                    cell.build(),
+                    dataclasses.replace(cell.settings, seed=cell.seeds[0]),
+                )
             )
             for cell in (null, base)
         )

@@ -16,7 +16,7 @@ import numpy as np
 from jaxtyping import Float64
 
 from sl_discs.experiment.record import best_values, paired
-from sl_discs.experiment.run_sampler import run_sampler
+from sl_discs.experiment.run_sampler import plan_of, run_sampler
 from sl_discs.experiment.settings import Settings, settings_from
 from sl_discs.experiment.sweep_file import find_config
 from sl_discs.instances.dataset import find_family, load_dataset
@@ -64,6 +64,10 @@ class Tuning:
         """Returns the settings that a point represents."""
         return candidate_of(point, self.start)
 
+    def chain_steps(self, dataset: Dataset) -> int:
+        """Returns the number of chain-steps of one sampler."""
+        return self.settings.chain_length * self.settings.batch_size * len(dataset.graphs)
+
     def evaluate(
         self,
         candidate: Candidate,
@@ -76,7 +80,8 @@ class Tuning:
         """
         settings = dataclasses.replace(candidate.settings(self.settings), seed=seed)
         method = build_method(candidate.sampler)
-        return best_values(run_sampler(dataset, self.penalty, method, settings, progress))
+        plan = plan_of(dataset, self.penalty, method, settings)
+        return best_values(run_sampler(plan, progress))
 
 
 # Compares the best settings of a search with the base sampler's defaults on the test instances.

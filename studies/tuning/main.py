@@ -28,7 +28,7 @@ from sl_discs.commands.command import Command, Given, own_flags
 from sl_discs.engines.choice import ENGINES, choose_engine, leave_cards_alone
 from sl_discs.engines.compiled import keep_programs
 from sl_discs.engines.devices import one_device_per_core
-from sl_discs.experiment.run_sampler import fit_to_memory, total_chain_steps
+from sl_discs.experiment.run_sampler import plans_in_memory
 from sl_discs.experiment.settings import Settings
 from sl_discs.instances.dataset import check_data_root, default_data_root
 from sl_discs.instances.graph import Dataset
@@ -191,7 +191,7 @@ def _run(command: str, notice: Notice) -> int:
     say(
         f"study {study.study_name!r} in {FLAGS.storage}: trained on graphs {words_of(tuning.train)}"
     )
-    with progress_bar(total_chain_steps(tuning.train, tuning.settings) * FLAGS.trials) as progress:
+    with progress_bar(tuning.chain_steps(tuning.train) * FLAGS.trials) as progress:
 
         def ended(trial) -> None:
             best = search.best_of_curve(study)
@@ -210,7 +210,7 @@ def _run(command: str, notice: Notice) -> int:
         tuning.candidate(study.best_trial.params),
         _tuned_base(sampler, beside, tuning.settings),
     )
-    with progress_bar(total_chain_steps(test, tuning.settings) * FLAGS.test_seeds) as progress:
+    with progress_bar(tuning.chain_steps(test) * FLAGS.test_seeds) as progress:
         advance = _until(notice, progress)
         found = evaluation.held_out(
             tuning, test, FLAGS.test_seeds, best, usual, tuned_base, advance
@@ -265,7 +265,8 @@ def _tuning(sampler: str, wanted: str) -> tuple[Tuning, Dataset, Candidate]:
     base = build_method(method_fields(registered(sampler).name))
     leave_cards_alone([choose_engine(settings.engine, base.sampler)[0]])
     for dataset in train, test:
-        settings, _ = fit_to_memory(dataset, FLAGS.penalty, [base], settings)
+        [plan], _ = plans_in_memory(dataset, FLAGS.penalty, [base], settings)
+        settings = plan.settings
     usual = Candidate(method_fields(registered(sampler).name), default.experiment)
     return Tuning(dimensions, start, train, settings, FLAGS.penalty, FLAGS.seed), test, usual
 

@@ -25,7 +25,7 @@ from sl_discs.engines.choice import choose_engine, get_engine
 from sl_discs.engines.cpu.chunk import ENTRIES
 from sl_discs.engines.cpu.layout import ProgramSlices, as_targets, proposal_temperatures
 from sl_discs.engines.program import Batch, ChainTemperatures, Program
-from sl_discs.experiment.run_sampler import run_sampler
+from sl_discs.experiment.run_sampler import plan_of, run_sampler
 from sl_discs.experiment.settings import Settings
 from sl_discs.instances.dataset import load_dataset
 from sl_discs.localization.method import build_method
@@ -147,7 +147,9 @@ def test_engines_agree_on_benchmark_graphs(engine, other, family, name):
     )
     records = [
         run_sampler(
-            dataset, 1.0001, method, dataclasses.replace(settings, engine=chosen, seed=seed)
+            plan_of(
+                dataset, 1.0001, method, dataclasses.replace(settings, engine=chosen, seed=seed)
+            )
         )
         for seed, chosen in enumerate((engine, other))
     ]
@@ -171,7 +173,7 @@ def test_an_engine_that_cannot_run_the_sampler_is_refused():
         lambda: choose_engine("cpu", DMALA(shared_scale=True)),
         lambda: sl_discs.solve(problem, "sl_dlmc", steps=400, chains=2, engine="cpu"),
         lambda: sl_discs.sample(problem, 1.0, 8, "localization", sampler="dlmc", engine="cpu"),
-        lambda: run_sampler(dataset, 1.0, build_method({"name": "dlmc"}), Settings(engine="cpu")),
+        lambda: plan_of(dataset, 1.0, build_method({"name": "dlmc"}), Settings(engine="cpu")),
     ]
     for call in calls:
         with pytest.raises(

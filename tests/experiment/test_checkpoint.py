@@ -27,7 +27,7 @@ from sl_discs.chains import checkpoint
 from sl_discs.chains.checkpoint import Checkpoints, remove_checkpoints
 from sl_discs.engines.choice import get_engine
 from sl_discs.experiment.record import check_finished, run_identity
-from sl_discs.experiment.run_sampler import run_sampler
+from sl_discs.experiment.run_sampler import plan_of, run_sampler
 from sl_discs.experiment.settings import Settings
 from sl_discs.support.errors import RESUME_ME, InputError, Interrupted
 from sl_discs.support.identity import digest
@@ -48,7 +48,7 @@ def play(settings=SHORT_CALLS, checkpoints=None, tell=lambda steps, words: None)
     base, localized = METHODS[settings.engine]
     methods = [method(base), method(localized, K=20)]
     return {
-        one.name: run_sampler(random_dataset(3), 1.0001, one, settings, tell, checkpoints)
+        one.name: run_sampler(plan_of(random_dataset(3), 1.0001, one, settings), tell, checkpoints)
         for one in methods
     }
 

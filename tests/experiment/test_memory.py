@@ -15,7 +15,7 @@ from sl_discs.chains.chains import program_of
 from sl_discs.engines.choice import get_engine
 from sl_discs.engines.program import init_chains
 from sl_discs.engines.reference import advance
-from sl_discs.experiment.run_sampler import engine_for, fit_to_memory, instances_at_once
+from sl_discs.experiment.run_sampler import plan_of, plans_in_memory
 from sl_discs.models.batching import make_mesh
 from sl_discs.problems.graph_kind import graph_kind
 from sl_discs.support.errors import InputError
@@ -36,8 +36,8 @@ def test_batches_are_halved_until_they_fit():
     dataset, methods = random_dataset(8), [method("gwg")]
     for instances in (8, 4, 2, 1):
         limited = dataclasses.replace(SETTINGS, memory_gib=need(dataset, instances) / GIB)
-        fitted, line = fit_to_memory(dataset, 1.0001, methods, limited)
-        assert fitted == dataclasses.replace(
+        [fitted], line = plans_in_memory(dataset, 1.0001, methods, limited)
+        assert fitted.settings == dataclasses.replace(
             limited, instances_per_batch=instances * (instances < 8)
         )
         assert (
@@ -47,9 +47,10 @@ def test_batches_are_halved_until_they_fit():
         )
     limited = dataclasses.replace(SETTINGS, memory_gib=0.99 * need(dataset, 1) / GIB)
     with pytest.raises(InputError):
-        fit_to_memory(dataset, 1.0001, methods, limited)
+        plans_in_memory(dataset, 1.0001, methods, limited)
     unlimited = dataclasses.replace(SETTINGS, memory_gib=math.inf)
-    assert fit_to_memory(dataset, 1.0001, methods, unlimited) == (unlimited, "")
+    [fitted], line = plans_in_memory(dataset, 1.0001, methods, unlimited)
+    assert (fitted.settings, line) == (unlimited, "")
 
 
 def test_a_device_that_is_kept_busy_gets_smaller_batches_too(monkeypatch):
@@ -58,21 +59,18 @@ def test_a_device_that_is_kept_busy_gets_smaller_batches_too(monkeypatch):
     """
     dataset, methods = random_dataset(8), [method("gwg")]
     monkeypatch.setattr(type(get_engine("reference")), "busy_chains", 10_000, raising=False)
-    engine, _ = engine_for(dataset, methods[0].sampler, SETTINGS)
-    assert instances_at_once(engine, SETTINGS, 40) == 1_250
-    assert instances_at_once(engine, dataclasses.replace(SETTINGS, instances_per_batch=3), 40) == 3
+    assert plan_of(dataset, 1.0001, methods[0], SETTINGS).at_once() == 1_250
+    three = dataclasses.replace(SETTINGS, instances_per_batch=3)
+    assert plan_of(dataset, 1.0001, methods[0], three).at_once() == 3
     limited = dataclasses.replace(SETTINGS, memory_gib=need(dataset, 2) / GIB)
-    fitted, line = fit_to_memory(dataset, 1.0001, methods, limited)
-    assert (
-        instances_at_once(engine, fitted, 40) == 2
-        and "1250 instances per batch would not fit" in line
-    )
+    [fitted], line = plans_in_memory(dataset, 1.0001, methods, limited)
+    assert fitted.at_once() == 2 and "1250 instances per batch would not fit" in line
 
 
 def test_logged_values_of_all_instances_must_fit():
     settings = dataclasses.replace(SETTINGS, batch_size=10**9, log_every_steps=1)
     with pytest.raises(InputError):
-        fit_to_memory(random_dataset(2), 1.0001, [method("gwg")], settings)
+        plans_in_memory(random_dataset(2), 1.0001, [method("gwg")], settings)
 
 
 @pytest.mark.parametrize("name", slow_except(["gwg", "sl_path_auxiliary"], ["sl_path_auxiliary"]))

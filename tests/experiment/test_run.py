@@ -18,7 +18,7 @@ from enumerated import optimum
 import sl_discs
 from sl_discs.chains.batches import Layout, best_layout, padded_size, plan
 from sl_discs.chains.chains import schedule_of
-from sl_discs.experiment.run_sampler import run_sampler
+from sl_discs.experiment.run_sampler import plan_of, run_sampler
 from sl_discs.experiment.settings import Settings
 from sl_discs.instances.dataset import PROBLEMS
 from sl_discs.instances.graph import Dataset, Graph
@@ -57,7 +57,7 @@ def method(name, **fields):
 
 
 def play(dataset, chosen, settings=SETTINGS):
-    return run_sampler(dataset, 1.0001, chosen, settings)
+    return run_sampler(plan_of(dataset, 1.0001, chosen, settings))
 
 
 def only(dataset, k):
@@ -245,7 +245,9 @@ def test_progress_moves_within_a_long_chain_and_names_the_best_value(problem, co
     settings = dataclasses.replace(
         SETTINGS, chain_length=length, engine="cpu", instances_per_batch=2
     )
-    record = run_sampler(dataset, 1.0001, method("gwg"), settings, lambda *said: told.append(said))
+    record = run_sampler(
+        plan_of(dataset, 1.0001, method("gwg"), settings), lambda *said: told.append(said)
+    )
     assert sum(steps for steps, _ in told) == length * 8 * count and record.trajectory.shape == (
         400,
         count,

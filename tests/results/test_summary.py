@@ -19,7 +19,6 @@ from sl_discs.experiment.results import write_results
 from sl_discs.experiment.summary import (
     format_summary,
     plot_trajectories,
-    published_name,
     published_row,
 )
 from sl_discs.instances.graph import Graph
@@ -67,7 +66,6 @@ def test_published_rows_by_our_names():
     assert published_row("mis/elsewhere", "gwg") is None
     assert published_row("mis/er_density/r-0.10", "sl_gwg", "K=256") == (61.41, 0.82)
     assert published_row("mis/er_density/r-0.10", "sl_path_auxiliary", "K=1") is None
-    assert published_name("sl_gwg") == "SL-GWG"
 
 
 ROOT = Path(__file__).parents[2]

@@ -68,7 +68,7 @@ def test_flags_of_a_run(tmp_path, monkeypatch):
         assert f"--{flag}={flags[flag]}" in named
         assert f"--{flag}={ROOT}/{flags[flag]}" in command_line(flags, Path("out"))
     assert named[-1] == "--config.experiment.save_root=out"
-    assert flags["sampler_config"] == "configs/sampler/own_config.py:sl_gwg"
+    assert flags["sampler_config"] == "configs/sampler/sl_gwg_config.py"
     assert flags["config.experiment.seed"] == "3" and flags["engine"] == "reference"
     assert left_out(sweep) == ["config.experiment.num_models"]
     assert not any("num_models" in flag or flag == "sampler_config.name" for flag in flags)
@@ -97,7 +97,7 @@ def test_a_sampler_of_ones_own_is_imported_by_every_run(tmp_path, command, monke
         "sweep", "run", "--dry_run", f"--sweep={tmp_path / 'sweep.py'}", f"--import={own}"
     )
     assert code == 0 and out.count(f"--import={own} ") == 2, err
-    assert "own_config.py:own_gwg " in out and "own_config.py:sl_own_gwg " in out
+    assert "/own_gwg_config.py " in out and "/sl_own_gwg_config.py " in out
 
 
 def test_every_sweep_of_discs_on_our_problems():
