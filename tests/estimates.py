@@ -56,3 +56,34 @@ def check_calibrated(draw: Callable[[int], Samples], truth: Truth) -> None:
     # A share of 200 has a standard deviation of 1.5 %.
     assert (shares[size:] >= 0.9).all() and (shares[size:] <= 0.99).all(), shares
     assert 0.9 <= shares[:size].mean() <= 0.99, shares
+
+
+def check_fields(samples: Samples, problem: Problem) -> None:
+    """Recomputes every field from the draws, the problem, and what was asked for."""
+    groups, draws = samples.group_values.shape
+    states = samples.states.reshape(groups, draws, -1)
+    spins = states if problem.spins else 2 * states - 1
+    assert set(np.unique(spins)) <= {-1, 1} and len(samples) == groups * draws
+    f = problem.terms().values((samples.states > 0).astype(np.int8))
+    np.testing.assert_allclose(samples.values, f if problem.maximise else -f, atol=1e-9)
+    overlaps = (spins * np.roll(spins, -1, axis=0)).mean(axis=2)
+    np.testing.assert_allclose(samples.group_overlaps, overlaps, atol=1e-12)
+    np.testing.assert_allclose(samples.group_magnetisations, spins.mean(axis=2), atol=1e-12)
+    of_problem = ("kind", "name", "maximise", "spins")
+    assert [getattr(samples, one) for one in of_problem] == [
+        getattr(problem, one) for one in of_problem
+    ]
+    assert list(samples.labels) == list(problem.labels) == list(samples.marginals)
+    method = samples.method
+    assert (samples.ladder is not None) == (method == "tempering")
+    assert (samples.known is not None) == (method == "exact")
+    assert (samples.dependence == "none") == (method in ("exact", "localization"))
+    assert (samples.averages is not None) == (method in ("chain", "tempering"))
+    assert (samples.log_z is None) == (method in ("chain", "localization"))
+    assert samples.curve is None and not samples.interrupted and samples.reliable
+    assert [one.name for one in samples.diagnostics][:3] == ["value", "magnetisation", "overlap"]
+    if samples.ladder is not None:
+        swaps = samples.ladder.acceptance
+        assert ((swaps >= 0) & (swaps <= 1)).all() and (samples.ladder.round_trips > 0).all()
+    seconds = dict(samples.seconds)
+    assert sum(seconds.values()) - seconds["total_s"] <= seconds["total_s"] + 0.1

@@ -16,7 +16,7 @@ import dimod
 import networkx as nx
 import numpy as np
 import pytest
-from estimates import LIMIT, check, check_calibrated, errors, truth_of
+from estimates import LIMIT, check, check_calibrated, check_fields, errors, truth_of
 from marks import slow_except
 
 import sl_discs
@@ -78,9 +78,8 @@ def test_every_method_has_the_law_of_small_problems(method, name):
         samples.pair_marginal(first, second, (1, low)),
     )
     assert one == other and abs(errors(other, samples.marginal(first).mean - both)) < 2 * LIMIT
-    # Values are those of the states, in the problem's sense and offset.
-    f = problem.terms().values((samples.states > 0).astype(np.int8))
-    np.testing.assert_allclose(samples.values, f if problem.maximise else -f, atol=1e-9)
+    check_fields(samples, problem)
+    assert (samples.temperature, samples.seed, samples.chosen) == (temperature, 3, "")
 
 
 @pytest.mark.parametrize("method", ["chain", "tempering"])
