@@ -46,10 +46,8 @@ def test_steps_are_those_of_our_kernel(name):
     start = jnp.array([[1, 0], [0, 1]], jnp.float32)
     state, step = algorithm.init(start), jax.jit(algorithm.step)
     x, target = start.reshape(-1).astype(jnp.int8), model.target((), jnp.ones(4, bool))
-    chain, kernel = (
-        Chain(x, target.init(x), sampler.init_state(keys.from_rng(jax.random.key(0)), x.shape)),
-        jax.jit(sampler.kernel),
-    )
+    chain = Chain(x, target.init(x), sampler.init_state(keys.from_rng(jax.random.key(0)), x.shape))
+    kernel = jax.jit(sampler.kernel)
     moved = 0
     for number in range(40):
         rng_key = jax.random.key(number)
@@ -79,19 +77,15 @@ def test_the_localized_chain_is_algorithm_1():
     algorithm = sl_blackjax.localized("gwg", logdensity_fn, 12, K=3, n_min=2)
     fields = {"K": 3, "n_min": 2, "sigma": 2.0, "eps": 1e-3, "eps_end": 1e-2, "adapt_until": 1000}
     method = build_method({"name": "sl_gwg", **fields})
-    levels, model = (
-        method.localization.levels(12),
-        DifferentiableModel(lambda params, x: logdensity_fn(x), 4),
-    )
+    levels = method.localization.levels(12)
+    model = DifferentiableModel(lambda params, x: logdensity_fn(x), 4)
     rng_keys = jax.random.split(jax.random.key(3), 13)
     state, step = algorithm.init(jnp.zeros(SHAPE, bool), rng_keys[0]), jax.jit(algorithm.step)
     x, target = jnp.zeros(4, jnp.int8), model.target((), jnp.ones(4, bool))
-    chain, kernel = (
-        Chain(
-            x, target.init(x), method.sampler.init_state(keys.from_rng(jax.random.key(0)), x.shape)
-        ),
-        jax.jit(method.sampler.kernel),
+    chain = Chain(
+        x, target.init(x), method.sampler.init_state(keys.from_rng(jax.random.key(0)), x.shape)
     )
+    kernel = jax.jit(method.sampler.kernel)
     y = levels.first_noise * keys.normals(keys.from_rng(rng_keys[0]), (4,))
     done = 0
     for level in range(3):
@@ -158,16 +152,12 @@ def test_a_position_may_be_a_pytree(name):
         return logdensity_fn(jnp.concatenate([position["a"].reshape(-1), position["b"][0]]))
 
     tree, flat = sl_blackjax.algorithm(name, of_tree), sl_blackjax.algorithm(name, logdensity_fn)
-    state, known = (
-        tree.init({"a": np.zeros((3, 1), bool), "b": (np.ones(1),)}),
-        flat.init(np.array([0, 0, 0, 1.0])),
-    )
+    state = tree.init({"a": np.zeros((3, 1), bool), "b": (np.ones(1),)})
+    known = flat.init(np.array([0, 0, 0, 1.0]))
     step, step_flat = jax.jit(tree.step), jax.jit(flat.step)
     for number in range(20):
-        state, known = (
-            step(jax.random.key(number), state)[0],
-            step_flat(jax.random.key(number), known)[0],
-        )
+        state = step(jax.random.key(number), state)[0]
+        known = step_flat(jax.random.key(number), known)[0]
     assert jax.tree.map(lambda leaf: (leaf.shape, leaf.dtype.kind), state.position) == {
         "a": ((3, 1), "b"),
         "b": (((1,), "f"),),

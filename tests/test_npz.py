@@ -54,28 +54,22 @@ def with_a_shape(path):
 
 
 STRANGE = {
-    "absent": (lambda path: None, "no such file"),
-    "a folder": (Path.mkdir, "a folder"),
-    "a pipe": (os.mkfifo, "not a regular file"),
-    "empty": (Path.touch, "not an .npz archive"),
-    "an array": (lambda path: np.save(path.open("wb"), np.arange(3)), "not an .npz archive"),
-    "text": (lambda path: path.write_text("variable,probability"), r"damaged \(no zip file\)"),
-    "a pickle": (lambda path: path.write_bytes(pickle.dumps([1])), "not an .npz archive"),
-    "an array of objects": (
-        lambda path: np.savez(path, a=np.array([{}])),
-        "Object arrays cannot be loaded",
-    ),
-    "another file inside": (with_a_text, "it holds other files"),
-    "a bomb": (
-        lambda path: np.savez_compressed(path, a=np.zeros(2**27, np.int8)),
-        "unpacks to more than 128 MiB",
-    ),
-    "a shape of 10^30": (with_a_shape, "not an .npz archive"),
+    "absent": lambda path: None,
+    "a folder": Path.mkdir,
+    "a pipe": os.mkfifo,
+    "empty": Path.touch,
+    "an array": lambda path: np.save(path.open("wb"), np.arange(3)),
+    "text": lambda path: path.write_text("variable,probability"),
+    "a pickle": lambda path: path.write_bytes(pickle.dumps([1])),
+    "an array of objects": lambda path: np.savez(path, a=np.array([{}])),
+    "another file inside": with_a_text,
+    "a bomb": lambda path: np.savez_compressed(path, a=np.zeros(2**27, np.int8)),
+    "a shape of 10^30": with_a_shape,
 }
 
 
-@pytest.mark.parametrize(("make", "words"), STRANGE.values(), ids=STRANGE)
-def test_what_is_no_archive_is_refused(make, words, tmp_path):
+@pytest.mark.parametrize("make", STRANGE.values(), ids=STRANGE)
+def test_what_is_no_archive_is_refused(make, tmp_path):
     path = tmp_path / "strange.npz"
     make(path)
     with pytest.raises(InputError) as error:

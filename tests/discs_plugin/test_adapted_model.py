@@ -118,11 +118,9 @@ def test_all_methods_agree_with_enumeration(q, model, tilted):
 def test_masked_sites_do_not_count_and_are_never_proposed(q):
     form, states = FORMS[q], STATES[q]
     params = AdaptedParams(2.0, None, jnp.zeros_like(states), jnp.array([True, False, True, True]))
-    adapted, z, held = (
-        AdaptedModel(Gradients(form), form),
-        form.coordinates(states),
-        states.at[:, 1].set(0),
-    )
+    adapted = AdaptedModel(Gradients(form), form)
+    z = form.coordinates(states)
+    held = states.at[:, 1].set(0)
     np.testing.assert_array_equal(adapted.forward(params, states), value_of(q, held, 0.0))
     value, grad = adapted.get_value_and_grad(params, z)
     plain = AdaptedModel(Gradients(form), form).get_value_and_grad(

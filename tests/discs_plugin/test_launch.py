@@ -143,10 +143,8 @@ def test_a_signal_to_a_sweep_ends_the_current_run(
     code, _, err = command(
         "discs", "sweep", f"--sweep={sweep_file}", f"--save_root={tmp_path}", "--only=2,3,4"
     )
-    assert (
-        code == 128 + signal.SIGTERM
-        and err == "stopped; --only=2,3,4 performs the runs that are left\n"
-    )
+    assert code == 128 + signal.SIGTERM
+    assert err == "stopped; --only=2,3,4 performs the runs that are left\n"
     with pytest.raises(ProcessLookupError):
         os.kill(int(pid.read_text()), 0)
 

@@ -103,9 +103,9 @@ def test_without_tilt_it_is_the_base_sampler(discs, name, shape):
     assert int(state["steps"]) == 64 and int(state["num_ll_calls"]) > 0
     # It has moved and has been localized, so the equality could fail; the law of the tilted chain
     # is tested below.
-    assert (
-        (plain != x).any() and (state["chains"].level == 7).all() and (state["chains"].y != 0).all()
-    )
+    assert (plain != x).any()
+    assert (state["chains"].level == 7).all()
+    assert (state["chains"].y != 0).all()
 
 
 ANNEALED = {

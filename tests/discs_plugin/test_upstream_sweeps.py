@@ -86,10 +86,8 @@ def test_a_run_of_each_sweep_file_in_discs_and_here(discs, tmp_path, file):
     """In DISCS all graphs run in one batch without padding; here, problems that this project lacks
     are refused.
     """
-    name, given = (
-        f"discs/run_configs/co/{file}.py",
-        [f"--config.experiment.{one}={n}" for one, n in TINY.items()],
-    )
+    name = f"discs/run_configs/co/{file}.py"
+    given = [f"--config.experiment.{one}={n}" for one, n in TINY.items()]
     sweep = read_sweep(discs.parent / name)
     write_graphs(
         tmp_path, sweep.model, sweep.graph_type, sweep.runs[0].get("model_config.cfg_str", "_")
@@ -121,13 +119,11 @@ def test_a_run_of_each_sweep_file_in_discs_and_here(discs, tmp_path, file):
         own=True,
     )
     if sweep.model not in PROBLEMS:
-        assert (
-            done.returncode == 2 and "sl-discs discs sweep runs DISCS's other models" in done.stderr
-        )
+        assert done.returncode == 2
+        assert "sl-discs discs sweep runs DISCS's other models" in done.stderr
         return
     assert done.returncode == 0, done.stdout + done.stderr
     (folder,) = (path for path in (tmp_path / "here").iterdir() if path.is_dir())
     (sampler,) = json.loads((folder / "results.json").read_text())["samplers"].values()
-    assert len(sampler["instances"]) == COUNT and all(
-        one["feasible"] for one in sampler["instances"]
-    )
+    assert len(sampler["instances"]) == COUNT
+    assert all(one["feasible"] for one in sampler["instances"])

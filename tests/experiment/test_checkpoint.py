@@ -163,10 +163,8 @@ def test_checkpoints_are_removed_but_files_of_others_stay(tmp_path):
         for name in (f".{'0' * 32}.tmp", *theirs):
             (folder / name).touch()
         remove_checkpoints(folder)
-        assert (
-            folder.exists() is bool(theirs)
-            and sorted(path.name for path in folder.glob("*")) == theirs
-        )
+        assert folder.exists() is bool(theirs)
+        assert sorted(path.name for path in folder.glob("*")) == theirs
 
 
 def test_finished_results_of_another_run_are_refused(tmp_path):

@@ -85,7 +85,8 @@ def test_records_carry_their_part(tmp_path):
     part, other, own = Part(1, 2), Part(2, 2), kind() | {"samplers": {"gwg": {}}}
     part.keep_records(tmp_path, own, {"gwg": a_record(2)})
     found = part.records(tmp_path, own)[0]["gwg"]
-    assert [one.name for one in found.instances] == ["g0", "g1"] and found.trajectory.shape == (
+    assert [one.name for one in found.instances] == ["g0", "g1"]
+    assert found.trajectory.shape == (
         2,
         2,
     )
@@ -129,10 +130,8 @@ def test_a_whole_run_and_two_parts(tmp_path, command, monkeypatch):
         return out
 
     assert "5 instances" in run("1", None)
-    assert (
-        run("2", "2/2") == "part 2 of 2: done; missing: 1\n"
-        and not (tmp_path / "2" / "results.json").exists()
-    )
+    assert run("2", "2/2") == "part 2 of 2: done; missing: 1\n"
+    assert not (tmp_path / "2" / "results.json").exists()
     first = run("2", "1/2")
     assert "5 instances" in first and "2 parts" in first and "all parts are done" in run("2", "2/2")
     assert digests(tmp_path / "1") == digests(tmp_path / "2")

@@ -16,7 +16,7 @@ import pytest
 from enumerated import optimum
 
 import sl_discs
-from sl_discs.chains.batches import Layout, best_layout, padded_size, plan
+from sl_discs.chains.batches import best_layout
 from sl_discs.chains.chains import schedule_of
 from sl_discs.experiment.run_sampler import plan_of, run_sampler
 from sl_discs.experiment.settings import Settings
@@ -248,7 +248,8 @@ def test_progress_moves_within_a_long_chain_and_names_the_best_value(problem, co
     record = run_sampler(
         plan_of(dataset, 1.0001, method("gwg"), settings), lambda *said: told.append(said)
     )
-    assert sum(steps for steps, _ in told) == length * 8 * count and record.trajectory.shape == (
+    assert sum(steps for steps, _ in told) == length * 8 * count
+    assert record.trajectory.shape == (
         400,
         count,
     )
@@ -258,9 +259,8 @@ def test_progress_moves_within_a_long_chain_and_names_the_best_value(problem, co
         for _, words in told
         if words.startswith(f"{last}mean best ")
     ]
-    assert len(values) == 10 + (length % 50 > 0) and values == sorted(
-        values, reverse=problem == "vertex_cover"
-    )
+    assert len(values) == 10 + (length % 50 > 0)
+    assert values == sorted(values, reverse=problem == "vertex_cover")
     assert values[-1] == pytest.approx(record.trajectory[-1, -1:].mean(), rel=0.5)
 
 
@@ -276,19 +276,6 @@ def test_without_the_tilt_chains_are_those_of_the_base_sampler(anneal):
     np.testing.assert_allclose(flat.acceptance, base.acceptance, rtol=1e-6)
     for one, other in zip(flat.instances, base.instances, strict=True):
         np.testing.assert_array_equal(one.solution, other.solution)
-
-
-def test_padding_and_batches():
-    assert [padded_size(n) for n in (1, 64, 65, 300, 475, 600, 800, 1100, 1347, 5000)] == [
-        64, 64, 128, 320, 512, 640, 832, 1152, 1408, 5568,
-    ]  # fmt: skip
-    terms = [graph_kind("mis").model(graph, 1.0) for graph in random_dataset(10).graphs]
-    for packs, sizes in (
-        (plan(terms, 8, 6), [5, 5]),
-        (plan(terms, 8, 6, num_devices=4, layout=Layout(4, 1)), [8, 8]),
-    ):
-        assert [len(pack.filled) for pack in packs] == sizes
-        assert sorted(k for pack in packs for k in pack.positions) == list(range(10))
 
 
 def test_layouts_leave_no_device_idle():

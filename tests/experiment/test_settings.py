@@ -64,11 +64,9 @@ def test_a_field_of_a_sampler_refuses_what_it_cannot_have(sampler):
 def test_long_chains_take_no_memory():
     tracemalloc.start()
     long = cooled("exp_decay", 2 * 10**9, init_temperature=2.0)
-    assert (
-        len(long) == 2 * 10**9
-        and long[-1] == np.float32(0.02)
-        and long[10**6 : 10**6 + 3].shape == (3,)
-    )
+    assert len(long) == 2 * 10**9
+    assert long[-1] == np.float32(0.02)
+    assert long[10**6 : 10**6 + 3].shape == (3,)
     assert tracemalloc.get_traced_memory()[1] < 2**24
     tracemalloc.stop()
 

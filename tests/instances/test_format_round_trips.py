@@ -194,11 +194,9 @@ def test_what_is_written_is_what_is_read(folder, name, graph, rng, weighted):
     for problem in None, "mis":
         instance = read(folder, content, format=name, problem=problem)
         found = instance.content
-        assert (
-            instance.format == name
-            and list(instance.labels) == list(labels)
-            and found.num_nodes == len(labels)
-        )
+        assert instance.format == name
+        assert list(instance.labels) == list(labels)
+        assert found.num_nodes == len(labels)
         assert (found.weights is None) == (not weighted)
         ends = [frozenset(instance.labels[k] for k in pair) for pair in found.edges.tolist()]
         weights = [1] * len(ends) if found.weights is None else found.weights.tolist()
@@ -445,9 +443,8 @@ def test_nodes_follow_the_clauses(folder):
     graph = conflict_graph("f", [(1, 2, 3), (-1, 2, -3)])
     assert graph.edges.tolist() == [[0, 1], [0, 2], [0, 3], [1, 2], [2, 5], [3, 4], [3, 5], [4, 5]]
     instance = read(folder, "p cnf 2 3\n1 1 2 0\n-1 -1 0\n-2 -2 0\n", problem="mis")
-    assert (
-        list(instance.labels) == ["1:1", "1:2", "2:-1", "3:-2"] and instance.content.reference == 3
-    )
+    assert list(instance.labels) == ["1:1", "1:2", "2:-1", "3:-2"]
+    assert instance.content.reference == 3
 
 
 # Quadratic models. All numbers are multiples of 1/4, so that sums are exact.
@@ -466,11 +463,9 @@ def test_models_have_the_values_that_were_written(folder, name, matrix, rng, spi
     """v'Mv, with an upper triangle in qbsolv, a symmetric M for Biq Mac and MQLib, and a linear
     diagonal in coo.
     """
-    n, labels, spins = (
-        len(matrix),
-        range(1, len(matrix) + 1),
-        spins and name in ("coo", "coordinate", "array"),
-    )
+    n = len(matrix)
+    labels = range(1, len(matrix) + 1)
+    spins = spins and name in ("coo", "coordinate", "array")
     linear = np.zeros(n)
     if name == "qbsolv":
         matrix, labels = np.triu(matrix), range(n)

@@ -66,9 +66,8 @@ def test_values_keep_type_and_content(tmp_path, protocol):
         np.bool_(True),
     ):
         read = load_pickle(save(tmp_path / "v.pkl", value, protocol=protocol))
-        assert read.dtype.newbyteorder("=") == value.dtype.newbyteorder("=") and np.array_equal(
-            read, value
-        )
+        assert read.dtype.newbyteorder("=") == value.dtype.newbyteorder("=")
+        assert np.array_equal(read, value)
     plain = [
         {"a": (1, 2.5, None, True)},
         {3},

@@ -31,9 +31,8 @@ from sl_discs.support.figures import new_figure
 def test_a_spread_is_mean_population_std_and_sample_standard_error():
     spread = Spread.of(np.array([3.0, 5.0, 10.0]))
     assert (spread.mean, spread.n) == (6.0, 3)
-    assert spread.std == pytest.approx(math.sqrt(26 / 3)) and spread.se == pytest.approx(
-        math.sqrt(26 / 2 / 3)
-    )
+    assert spread.std == pytest.approx(math.sqrt(26 / 3))
+    assert spread.se == pytest.approx(math.sqrt(26 / 2 / 3))
     assert Spread.of(np.array([4.0])) == Spread(4.0, 0.0, None, 1)
 
 
@@ -199,6 +198,5 @@ def test_the_panel_shows_what_the_table_shows():
     axes = drawn[0].axes[0]
     best = np.mean([instance.best for instance in sampler.instances])
     assert any(line.get_ydata()[-1] == pytest.approx(best) for line in axes.lines)
-    assert (
-        0 < axes.get_ylim()[0] < best < axes.get_ylim()[1] and "less penalties" in axes.get_ylabel()
-    )
+    assert 0 < axes.get_ylim()[0] < best < axes.get_ylim()[1]
+    assert "less penalties" in axes.get_ylabel()

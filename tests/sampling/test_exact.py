@@ -120,10 +120,8 @@ def test_tree_decomposition_is_the_transfer_matrix(temperature):
     np.testing.assert_allclose(found.log_z, truth.log_z, rtol=1e-11)
     np.testing.assert_allclose(found.known.mean_value, truth.mean_value, rtol=1e-9)
     np.testing.assert_allclose(found.known.marginals[:, 1], truth.marginals, atol=1e-9)
-    law, ones = (
-        stats.binom(draws, np.clip(truth.marginals, 0, 1)),
-        found.sample(np.random.default_rng(3), draws).sum(axis=0, dtype=np.int64),
-    )
+    law = stats.binom(draws, np.clip(truth.marginals, 0, 1))
+    ones = found.sample(np.random.default_rng(3), draws).sum(axis=0, dtype=np.int64)
     tails = 2 * np.minimum(law.cdf(ones), law.sf(ones - 1))
     assert tails.min() > FALSE_ALARMS / truth.problem.num_variables
 

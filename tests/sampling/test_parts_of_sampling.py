@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 import sl_discs
 import truths
 from sl_discs.sampling import tempering
-from sl_discs.sampling.diagnostics import above, diagnose, judge, r_hat_limit, worst_variables
+from sl_discs.sampling.diagnostics import diagnose, judge, r_hat_limit, worst_variables
 from sl_discs.sampling.drawn import (
     Batches,
     Drawn,
@@ -54,10 +54,8 @@ def test_rungs_have_equal_steps_of_the_barrier():
     rates = np.array([0.1, 0.1, 0.4, 0.4])
     found = tempering.adapted_ladder(inverse, rates, 11)
     np.testing.assert_allclose(found[[0, 1, 2, 6, 10]], [0, 0.25, 0.5, 0.75, 1])
-    assert (
-        tempering.best_number_of_rungs(rates) == 3
-        and tempering.best_number_of_rungs(2 * rates) == 5
-    )
+    assert tempering.best_number_of_rungs(rates) == 3
+    assert tempering.best_number_of_rungs(2 * rates) == 5
     assert tempering.best_number_of_rungs(np.full(7, 0.9)) == 16
 
 
@@ -213,11 +211,9 @@ def test_where_ladders_swap_clusters():
 
     grid = nx.grid_2d_graph(8, 8)
     assert found(grid) and found(grid, 4) and not found(grid, 2) and not found(grid, 7)
-    assert (
-        not found(nx.grid_2d_graph(7, 7))
-        and not found(nx.grid_graph((5, 5, 5)))
-        and found(nx.path_graph(40))
-    )
+    assert not found(nx.grid_2d_graph(7, 7))
+    assert not found(nx.grid_graph((5, 5, 5)))
+    assert found(nx.path_graph(40))
 
 
 @pytest.mark.slow
@@ -238,20 +234,11 @@ def test_errors_cover_where_ladders_swap_clusters():
 
 
 def test_ladders_with_modes_of_their_own_show_in_the_dispersion_of_round_trips():
-    even, uneven = (
-        np.array([20, 24, 19, 22, 21, 23, 20, 22]),
-        np.array([60, 0, 55, 2, 1, 61, 0, 58]),
-    )
-    assert tempering._reasons(even) == ()
-    [reason] = tempering._reasons(uneven)
-    assert reason == (
-        "the ladders made 0 to 61 round trips, which is more than chance apart; "
-        "some ladders may hold modes that others do not"
-    )
-    assert (
-        tempering._effective(uneven) == 0
-        and 0.9 * even.sum() < tempering._effective(even) <= even.sum()
-    )
+    even = np.array([20, 24, 19, 22, 21, 23, 20, 22])
+    uneven = np.array([60, 0, 55, 2, 1, 61, 0, 58])
+    assert tempering._reasons(even) == () and len(tempering._reasons(uneven)) == 1
+    assert 0.9 * even.sum() < tempering._effective(even) <= even.sum()
+    assert tempering._effective(uneven) == 0
 
 
 def test_the_variable_that_differs_is_the_worst():
@@ -259,11 +246,3 @@ def test_the_variable_that_differs_is_the_worst():
     states = (rng.random((4, 100, 30)) < 0.5).astype(np.int8)
     states[:, :, 17] = (np.arange(4) == 0)[:, None]
     assert worst_variables(packed(states), 30)[0] == 17
-
-
-def test_a_number_above_its_limit_is_shown_to_be():
-    assert above(1.02914, 1.02906, 3) == "1.02914, above 1.02906"
-    assert (
-        above(2.0, 1.01, 3) == "2.000, above 1.010"
-        and above(1.5, 1.4999, 1) == "1.5000, above 1.4999"
-    )

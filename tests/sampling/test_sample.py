@@ -73,10 +73,8 @@ def test_every_method_has_the_law_of_small_problems(method, name):
     both = enumerate_law(problem.terms(), temperature).moments()[1, 1, 2, 1]
     assert abs(errors(samples.pair_marginal(first, second), both)) < LIMIT
     low = -1 if problem.spins else 0
-    one, other = (
-        samples.pair_marginal(second, first, (low, 1)),
-        samples.pair_marginal(first, second, (1, low)),
-    )
+    one = samples.pair_marginal(second, first, (low, 1))
+    other = samples.pair_marginal(first, second, (1, low))
     assert one == other and abs(errors(other, samples.marginal(first).mean - both)) < 2 * LIMIT
     check_fields(samples, problem)
     assert (samples.temperature, samples.seed, samples.chosen) == (temperature, 3, "")
@@ -97,14 +95,10 @@ def test_the_critical_ising_model(side):
     truth = truths.ising_torus(side, truths.CRITICAL)
     samples = sl_discs.sample(truth.problem, truth.temperature, 800, "tempering", seed=1)
     energy = samples.mean()
-    assert (
-        abs(energy.mean - truth.mean_value) < LIMIT * energy.error
-        and energy.error < 0.02 * truth.mean_value
-    )
-    assert (
-        abs(samples.log_z.mean - truth.log_z) < LIMIT * samples.log_z.error
-        and samples.log_z.error < 1
-    )
+    assert abs(energy.mean - truth.mean_value) < LIMIT * energy.error
+    assert energy.error < 0.02 * truth.mean_value
+    assert abs(samples.log_z.mean - truth.log_z) < LIMIT * samples.log_z.error
+    assert samples.log_z.error < 1
 
 
 def test_chains_that_sit_in_one_mode_are_called_unreliable():
@@ -233,9 +227,8 @@ def test_localization_counts_its_bias():
     samples = sl_discs.sample(problem, 1.7, 800, "localization", alpha="geom(1,1)")
     assert "signal-to-noise ratio" in str(samples.verdict)
     poor = sl_discs.sample(problem, 1.7, 4000, "localization", K=16, sampler="gwg")
-    assert poor.diagnostics[0].ess_bulk < len(poor) / 4 and poor.marginals[
-        "s0"
-    ].error > 0.5 / np.sqrt(len(poor))
+    assert poor.diagnostics[0].ess_bulk < len(poor) / 4
+    assert poor.marginals["s0"].error > 0.5 / np.sqrt(len(poor))
 
 
 def test_localized_draws_with_wrong_weights_of_modes_are_not_called_reliable():
@@ -295,9 +288,9 @@ def test_a_time_limit_is_filled_and_interruption_keeps_what_was_drawn():
         # A run of localization is looked at between batches of chains.
         assert method == "localization" or samples.seconds["total_s"] < 2
     stopped = sl_discs.sample(problem, 2.0, 10**6, "chain", interrupt=lambda: True)
-    assert (
-        stopped.interrupted and 8 <= len(stopped) < 10**6 and "interrupted" in str(stopped.verdict)
-    )
+    assert stopped.interrupted
+    assert 8 <= len(stopped) < 10**6
+    assert "interrupted" in str(stopped.verdict)
 
 
 @pytest.mark.parametrize("method", ["chain", "tempering"])
@@ -317,9 +310,8 @@ def test_draws_that_all_agree_have_no_known_error():
     """An event has one, by the rule of succession."""
     problem = sl_discs.ising(dict.fromkeys(range(9), -1e17), {})
     samples = sl_discs.sample(problem, 1e15, 80, "chain")
-    assert np.isnan(samples.mean().error) and np.isnan(
-        samples.expectation(lambda states: states[:, 0]).error
-    )
+    assert np.isnan(samples.mean().error)
+    assert np.isnan(samples.expectation(lambda states: states[:, 0]).error)
     event = samples.expectation(lambda states: states[:, 0] > 0)
     assert event == samples.marginal(0) and 0.5 / 80 < event.error < 2 / 80
     assert {row[0]: row[2] for row in estimates(samples)}["value"] == "unknown: all draws agree"
@@ -331,11 +323,9 @@ def test_draws_that_all_agree_have_no_known_error():
 def test_a_ladder_whose_values_all_agree_has_no_known_error_of_log_z(tmp_path):
     """One of 2^24 states has probability 1/2, and no run has seen it."""
     samples = sl_discs.sample(needle(24, 0.5).problem, [1.0, 2.0], 64, "tempering")
-    assert (
-        np.isnan(samples.log_z.error)
-        and np.isnan(samples.curve.log_z[:, 1]).all()
-        and not samples.reliable
-    )
+    assert np.isnan(samples.log_z.error)
+    assert np.isnan(samples.curve.log_z[:, 1]).all()
+    assert not samples.reliable
     assert {row[0]: row[2] for row in estimates(samples)}["log Z"] == "unknown: all draws agree"
     samples.save(tmp_path / "needle.npz")
     loaded = sl_discs.Samples.load(tmp_path / "needle.npz")
@@ -358,10 +348,8 @@ def test_saved_and_loaded_again(tmp_path):
     for method in ("tempering", "exact"):
         samples = sl_discs.sample(problem, 1.7, 200, method)
         loaded = sl_discs.Samples.load(samples.save(tmp_path / f"{method}.npz"))
-        assert (
-            repr(loaded.summary()) == repr(samples.summary())
-            and loaded.marginals == samples.marginals
-        )
+        assert repr(loaded.summary()) == repr(samples.summary())
+        assert loaded.marginals == samples.marginals
         assert repr(loaded) == repr(samples) and str(loaded) == str(samples)
 
 
@@ -380,9 +368,8 @@ def test_marginals_as_a_csv_file_and_as_pictures(tmp_path):
     problem = next(problems())[1]
     samples = sl_discs.sample(problem, 1.7, 400, "tempering")
     title, *rows = csv.reader(samples.save(tmp_path / "marginals.csv").open(newline=""))
-    assert title == ["variable", "probability", "error"] and [row[0] for row in rows] == list(
-        problem.labels
-    )
+    assert title == ["variable", "probability", "error"]
+    assert [row[0] for row in rows] == list(problem.labels)
     np.testing.assert_allclose(
         np.array(rows)[:, 1:].astype(float), list(samples.marginals.values())
     )
@@ -477,9 +464,8 @@ def test_draws_with_conflicts_are_said_and_the_penalty_that_excludes_them(constr
     problem = construct(graph(9), penalty=1.5)
     draws = sl_discs.sample(problem, 0.7, 400, seed=1)
     share = (problem.evaluate(draws.states).states != draws.states).any(axis=1).mean()
-    assert 0 < share < 1 and draws.notes[0].startswith(
-        f"{100 * share:.3g} % of the draws have conflicts"
-    )
+    assert 0 < share < 1
+    assert draws.notes[0].startswith(f"{100 * share:.3g} % of the draws have conflicts")
     penalty = int(draws.notes[0].rpartition("penalty=")[2])
     strict = sl_discs.sample(construct(graph(9), penalty=penalty), 0.7, 400, seed=1)
     assert strict.notes == () and penalty < 20

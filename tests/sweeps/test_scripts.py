@@ -125,10 +125,8 @@ def test_one_run_a_run_in_parts_and_workers_of_a_search(place):
         slurm="--time=4:00:00 --nodes=1",
     )
     arguments = "--samplers=gwg,sl_gwg --x=a folder"
-    assert (
-        told[-2:] == [f"python -m sl_discs run {arguments}", "exit 0"]
-        and "--time=4:00:00 --nodes=1" in told[0]
-    )
+    assert told[-2:] == [f"python -m sl_discs run {arguments}", "exit 0"]
+    assert "--time=4:00:00 --nodes=1" in told[0]
     _, told = call(place, "sbatch_run.sh", "--engine=cpu", parts="2", slurm="--export=NONE")
     assert any(
         line.startswith("sbatch --export=NONE --array=1-2 run_scripts/sbatch_run.sh ")
