@@ -8,11 +8,12 @@ from __future__ import annotations
 import dataclasses
 import functools
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 
 import numba
 import numpy as np
 import ptx
+import pytest
 from host_lanes import make_lane, make_loop, make_shared, one_lane
 
 from sl_discs.engines.choice import get_engine
@@ -263,3 +264,13 @@ ENGINES = {
 def known_to(name: str, samplers: Mapping[str, Sampler]) -> list[str]:
     """The names of those samplers that an engine can run on this machine."""
     return [key for key, sampler in samplers.items() if ENGINES[name].obstacle(sampler) is None]
+
+
+def each_engine(samplers: Mapping[str, Sampler], fast: Mapping[str, Collection[str]]):
+    """Gives a test each engine with each sampler that it can run here; by default only those that
+    are named as fast.
+    """
+    pairs = [(engine, name) for engine in ENGINES for name in known_to(engine, samplers)]
+    slow = [pair for pair in pairs if pair[1] not in fast.get(pair[0], ())]
+    each = [pytest.param(*pair, marks=[pytest.mark.slow] * (pair in slow)) for pair in pairs]
+    return pytest.mark.parametrize(("engine", "name"), each)

@@ -68,36 +68,28 @@ ON_CHANGE = slow_unless_changed(
 FIRST = {type(sampler): name for name, sampler in reversed(IN_WARPS.items())}.values()
 
 
-@pytest.mark.parametrize(
-    ("name", "localized"),
-    [
-        pytest.param(name, localized, marks=[] if localized and name in FIRST else ON_CHANGE)
-        for name in IN_WARPS
-        for localized in (False, True)
-    ],
-)
-def test_a_compiled_kernel_plays_the_chain_of_one_lane(monkeypatch, name, localized):
-    check(engine_of(monkeypatch), IN_WARPS[name], 40, localized)
+def kernels():
+    """Samplers, warps and sites; levels or none; and couplings: packed, whole in float32, real."""
+    for name in IN_WARPS:
+        yield pytest.param(name, 1, 40, {}, marks=[] if name in FIRST else ON_CHANGE)
+        yield pytest.param(name, 1, 40, {"localized": False}, marks=ON_CHANGE)
+        for warps, num_sites in (1, 200), (2, 40), (2, 200), (11, 200):
+            yield pytest.param(name, warps, num_sites, {}, marks=pytest.mark.slow)
+    for name in "path_auxiliary", "dmala":
+        for weight in 63, 100, 0.7:
+            options = {"weight": weight, "steps": 12}
+            yield pytest.param(name, 1, 40, options, marks=pytest.mark.slow)
+
+
+@pytest.mark.parametrize(("name", "warps", "num_sites", "options"), kernels())
+def test_a_compiled_kernel_plays_the_chain_of_one_lane(
+    monkeypatch, name, warps, num_sites, options
+):
+    check(engine_of(monkeypatch, warps), IN_WARPS[name], num_sites, **options)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("warps", "num_sites"), [(1, 200), (2, 40), (2, 200), (11, 200)])
-@pytest.mark.parametrize("name", IN_WARPS)
-def test_compiled_warps_play_the_chain_of_one_lane(monkeypatch, name, warps, num_sites):
-    check(engine_of(monkeypatch, warps), IN_WARPS[name], num_sites)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    "weight", [63, 100, 0.7], ids=["largest packed", "whole in float32", "real"]
-)
-@pytest.mark.parametrize("name", ["path_auxiliary", "dmala"])
-def test_compiled_kernels_add_rows_of_any_couplings(monkeypatch, name, weight):
-    check(engine_of(monkeypatch), IN_WARPS[name], 40, weight=weight, steps=12)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("name", ["gwg", "path_auxiliary", "dmala", "gibbs", "metropolis"])
+@pytest.mark.parametrize("name", FIRST)
 def test_compiled_kernels_end_at_the_best_state_when_gains_are_beyond_single_precision(
     monkeypatch, name
 ):

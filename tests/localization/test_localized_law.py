@@ -11,7 +11,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from engines_at_hand import ENGINES, known_to
+from engines_at_hand import ENGINES, each_engine
 from localized import (
     BASES,
     COOLED,
@@ -141,47 +141,35 @@ SEQUENTIAL = {
     f"{name}, sequential": dataclasses.replace(BASES[name], scan="sequential")
     for name in ("gibbs", "metropolis")
 }
-FAST = {"reference": ("gibbs",), "one lane": ("gwg",)}
+METHODS = BASES | SEQUENTIAL
+FAST = {
+    "reference": ("gibbs",),
+    "cpu": BASES,
+    "in step": SEQUENTIAL,
+    "one lane": ("gwg",),
+    "cuda": BASES,
+}
 
 
-@pytest.mark.parametrize(
-    ("engine", "name"),
-    [
-        pytest.param(
-            engine, name, marks=[pytest.mark.slow] * (name not in FAST.get(engine, [name]))
-        )
-        for engine in ENGINES
-        for name in known_to(engine, SEQUENTIAL if engine == "in step" else BASES)
-    ],
-)
+@each_engine(METHODS, FAST)
 def test_each_engine_gives_the_law(engine, name):
-    check_localized_law(ENGINES[engine], (BASES | SEQUENTIAL)[name])
+    check_localized_law(ENGINES[engine], METHODS[name])
 
 
 WITHOUT_ADAPTATION = {
-    name: base for name, base in BASES.items() if not getattr(base, "adaptive", False)
+    name: base for name, base in METHODS.items() if not getattr(base, "adaptive", False)
 }
-FAST_STEPS = {"reference": ("gibbs",), "cpu": ("gwg", "dmala", "metropolis"), "one lane": ("gwg",)}
 
 
-@pytest.mark.parametrize(
-    ("engine", "name"),
-    [
-        pytest.param(
-            engine, name, marks=[pytest.mark.slow] * (name not in FAST_STEPS.get(engine, [name]))
-        )
-        for engine in ENGINES
-        for name in known_to(engine, SEQUENTIAL if engine == "in step" else WITHOUT_ADAPTATION)
-    ],
-)
+@each_engine(WITHOUT_ADAPTATION, FAST | {"cpu": ("gwg", "dmala", "metropolis")})
 class TestAnnealingInsideEachLevel:
     """Each engine: with the tilt, and the control without it."""
 
     def test_it_localizes_to_the_law_of_the_last_temperature(self, engine, name):
-        check_law_of_annealed_levels(ENGINES[engine], (BASES | SEQUENTIAL)[name])
+        check_law_of_annealed_levels(ENGINES[engine], METHODS[name])
 
     def test_without_tilt_it_is_the_base_sampler_annealed_in_each_level(self, engine, name):
-        check_law_of_steps(ENGINES[engine], (BASES | SEQUENTIAL)[name], "level")
+        check_law_of_steps(ENGINES[engine], METHODS[name], "level")
 
 
 def test_an_annealing_over_the_run_is_told_from_one_inside_each_level():

@@ -507,6 +507,14 @@ COMMANDS = {
         "--config.experiment.seed",
     ),
     "sweep file, a field": ("sweep list --sweep=sweep.py", None),
+    "solve, a graph without a problem": ("solve g.edges", None),
+    "solve, a second file": ("solve g.edges more.edges", None),
+    "solve, suffix": ("solve missing.rudy --problem=mis --save=new/a.md", "--save"),
+    "solve, time_limit": ("solve missing.rudy --problem=mis --time_limit=0", "--time_limit"),
+    "solve, a field": (
+        "solve missing.rudy --problem=mis --sampler=sl_gwg --field=sigma=-1.0",
+        "--field",
+    ),
     "sample, no temperature": ("sample missing.coo", None),
     "sample, a word": ("sample missing.coo --temperature=1,hot", None),
     "sample, 0": ("sample missing.coo --temperature=1,0", "--temperature"),
@@ -542,6 +550,8 @@ COMMANDS = {
 # What stands in the working directory.
 BESIDE: dict[str, dict[str, str]] = {
     "flagfile": EDGES,
+    "solve, a graph without a problem": EDGES,
+    "solve, a second file": EDGES,
     "import, a name": {"broken_code.py": "x = 1\ny = unknown"},
     "import, syntax": {"broken_code.py": "def f(:"},
     "import, exit": {"broken_code.py": "raise SystemExit(3)"},

@@ -263,28 +263,3 @@ def test_one_edge_is_no_plural(tmp_path, capsys):
     (tmp_path / "pair.rudy").write_text("2 1\n1 2 1\n")
     code, out, _ = run(capsys, tmp_path / "pair.rudy", "--problem=mis")
     assert code == 0 and "2 nodes, 1 edge\n" in out
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        ([], "a graph; choose a problem: mis, maxcut, maxclique or vertex_cover"),
-        (["more.rudy"], "give only FILE before the options, not "),
-        (["--problem=mis", "--save=new/a.md"], "the name of this file must end in .json or .csv"),
-        (["--problem=mis", "--save=folder.json"], "a folder stands where this file should go"),
-        (["--problem=mis", "--time_limit=0"], "error: --time_limit is 0"),
-        (
-            ["--problem=mis", "--sampler=sl_gwg", "--field=sigma=-1.0"],
-            "error: --field=sigma is -1.0; expected",
-        ),
-    ],
-)
-def test_mistakes_are_one_line_and_exit_code_2(cycle, capsys, monkeypatch, arguments, message):
-    """Flags are checked before the file is read, and before a folder is made for the answers."""
-    monkeypatch.chdir(cycle.parent)
-    (cycle.parent / "folder.json").mkdir()
-    code, out, err = run(
-        capsys, "missing.rudy" if "--problem=mis" in arguments else cycle, *arguments
-    )
-    assert code == 2 and err.startswith("error: ") and err.count("\n") == 1 and message in err, err
-    assert "best" not in out and not (cycle.parent / "new").exists()

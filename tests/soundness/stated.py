@@ -276,7 +276,7 @@ NUMBERS = {
     "hundredths": lambda rng, count: rng.integers(-300, 301, count) / 100,
     "real": _real,
     "sixteen sizes": lambda rng, count: _real(rng, count) * 10.0 ** rng.integers(-8, 9, count),
-    "hidden": lambda rng, count: rng.choice([1e17, 1.0, -1.0, 3e-9, -1e17], count),
+    "hidden": lambda rng, count: rng.choice([1e17, -1e17, *[1.0, -1.0, 3e-9] * 3], count),
     "tiny": lambda rng, count: _real(rng, count) * 2.0**-70,
     "huge": lambda rng, count: _real(rng, count) * 2.0**70,
 }

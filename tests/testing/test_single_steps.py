@@ -12,7 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from chains import FALSE_ALARM
-from engines_at_hand import ENGINES, known_to
+from engines_at_hand import ENGINES, each_engine, known_to
 from marks import slow_except
 from single_steps import (
     SAMPLERS,
@@ -59,16 +59,7 @@ FAST = {
 }
 
 
-def each_engine(fast):
-    pairs = [(engine, name) for engine in ENGINES for name in known_to(engine, SAMPLERS)]
-    fast = [pair for pair in pairs if pair[1] in fast.get(pair[0], ())]
-    return pytest.mark.parametrize(
-        ("engine", "name"),
-        [pytest.param(*pair, marks=[pytest.mark.slow] * (pair not in fast)) for pair in pairs],
-    )
-
-
-@each_engine(FAST)
+@each_engine(SAMPLERS, FAST)
 def test_the_step_of_each_engine(engine, name):
     """With tilts and masks, at temperatures up to infinity."""
     check_single_steps(
@@ -76,7 +67,7 @@ def test_the_step_of_each_engine(engine, name):
     )
 
 
-@each_engine({"cpu": FAST["cpu"], "in step": FAST["in step"]})
+@each_engine(SAMPLERS, {"cpu": FAST["cpu"], "in step": FAST["in step"]})
 def test_several_steps(engine, name):
     """What is kept from step to step, such as weights, is right; and single ones on sparse targets
     without tilts.
@@ -88,7 +79,7 @@ def test_several_steps(engine, name):
     )
 
 
-@each_engine({})
+@each_engine(SAMPLERS, {})
 def test_real_couplings(engine, name):
     check_single_steps(
         ENGINES[engine], SAMPLERS[name], copies=4096, temperatures=(0.5,), whole=False
