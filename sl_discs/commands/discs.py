@@ -209,8 +209,8 @@ def _headline(path: Path, sampler: str) -> str:
     """Returns the main figure of a results file of this sampler."""
     if path.name == "results.pkl" and (best := _best_ratios(path)) is not None:
         return (
-            f": best value {best.mean():.4f} (as a share of the best known; the value itself where "
-            f"none is known), mean over the last {best.size} instance(s)"
+            f": best value {best.mean():.4f}, divided by the best known or, where none is, by 1 "
+            f"(mean over instances of the last batch: {best.size})"
         )
     if path.name == "results.csv":
         if is_localized(sampler):
