@@ -1,15 +1,20 @@
 """The examples in the docstrings of what users call first: they run, and print what is shown."""
 
+import dataclasses
 import doctest
 import pkgutil
 import warnings
 from pathlib import Path
+from unittest.mock import patch
 
+import dimod
+import jax
 import jax.numpy as jnp
 import networkx as nx
 import pytest
 
 import sl_discs
+from sl_discs.problems.kind import KINDS
 from sl_discs.samplers.single_site import Gibbs
 from sl_discs.testing.conformance import standard_cases
 
@@ -20,14 +25,29 @@ SHOWN = [
     ),
     *(
         f"sl_discs:{name}"
-        for name in ("from_log_density", "Problem.fix", "solve", "Result", "sample", "Samples")
+        for name in (
+            "from_log_density",
+            "Problem",
+            "Problem.fix",
+            "register_problem",
+            "solve",
+            "Result",
+            "sample",
+            "Samples",
+        )
     ),
+    "sl_discs:from_bqm",
+    *(f"sl_discs.models.model:{name}" for name in ("apply_flips", "Categories", "Model", "Target")),
+    *(f"sl_discs.models.keys:{name}" for name in ("fold", "uniforms")),
     "sl_discs.localization.schedule:Localization",
     "sl_discs.samplers.registry:register_sampler",
     pytest.param("sl_discs.testing.conformance:check_sampler", marks=pytest.mark.slow),
 ]
 GIVEN = {
     "sl_discs": sl_discs,
+    "dataclasses": dataclasses,
+    "dimod": dimod,
+    "jax": jax,
     "nx": nx,
     "jnp": jnp,
     "Path": Path,
@@ -46,7 +66,7 @@ def test_the_example_prints_what_is_shown(name, tmp_path, monkeypatch):
     example = doctest.DocTestParser().get_doctest(text, vars(module) | GIVEN, name, None, None)
     assert example.examples, "no example"
     printed = []
-    with warnings.catch_warnings():
+    with patch.dict(KINDS), warnings.catch_warnings():
         warnings.simplefilter("ignore")
         failed = (
             doctest.DocTestRunner(optionflags=doctest.ELLIPSIS)

@@ -94,9 +94,9 @@ def padded(array: Any, dtype: Any, *sizes: int) -> np.ndarray:
     """Returns an aligned copy whose last axes are padded to `sizes` with 0."""
     array = np.asarray(array)
     kept = array.ndim - len(sizes)
-    found = aligned_zeros((*array.shape[:kept], *sizes), dtype)
-    found[tuple(map(slice, array.shape))] = array
-    return found
+    result = aligned_zeros((*array.shape[:kept], *sizes), dtype)
+    result[tuple(map(slice, array.shape))] = array
+    return result
 
 
 def flat(array: Any) -> np.ndarray:
@@ -117,15 +117,14 @@ def levels_of(program: Program) -> Levels | None:
     """
     if program.field is None:
         return program.levels
-    one = np.ones(1, np.float32)
-    none = np.zeros(1, np.float32)
+    zero = np.zeros(1, np.float32)
     return Levels(
-        one,
+        np.ones(1, np.float32),
         np.array([2**31 - 2], np.int32),
         np.ones(1, np.int32),
-        drift=none,
-        noise=none,
-        first_noise=none[0],
+        drift=zero,
+        noise=zero,
+        first_noise=zero[0],
     )
 
 
@@ -135,7 +134,7 @@ def as_arrays(
     states: ChainStates,
     program: Program,
     size: int,
-    number: Any,
+    sums: Any,
     coupled: Any,
 ) -> ChainArrays:
     """Returns copies of the chains; of a program with an external field, that is their observation.
@@ -146,7 +145,7 @@ def as_arrays(
       states: the chains.
       program: that they run.
       size: number of sites of the arrays, N or more.
-      number: type of sums and values.
+      sums: type of sums and values.
       coupled: type of Kx.
     """
 
@@ -161,24 +160,24 @@ def as_arrays(
         state = chain.state.base
         y = chain.state.y
         mean = chain.state.mean
-    none = np.zeros((np.size(chain.field.linear), 1), np.float32)
-    observation = none if y is None else sites(y, np.float32)
+    empty = np.zeros((np.size(chain.field.linear), 1), np.float32)
+    observation = empty if y is None else sites(y, np.float32)
     return ChainArrays(
         keys=flat(batch.keys.mcmc),
         observation_keys=flat(batch.keys.observation),
         x=sites(chain.x, np.int8),
         coupled=sites(chain.field.coupled, coupled),
-        linear=flat(chain.field.linear).astype(number),
-        pairs=flat(chain.field.pairs).astype(number),
-        pace=flat(getattr(state, sampler.adapts)) if sampler.adapts else none[:, 0].copy(),
+        linear=flat(chain.field.linear).astype(sums),
+        pairs=flat(chain.field.pairs).astype(sums),
+        pace=flat(getattr(state, sampler.adapts)) if sampler.adapts else empty[:, 0].copy(),
         steps=flat(state.steps),
         y=observation,
         mean=aligned_zeros(observation.shape, np.float32)
         if mean is None
         else sites(mean, np.float32),
-        best=flat(states.best.value).astype(number),
+        best=flat(states.best.value).astype(sums),
         best_x=sites(states.best.x, np.int8),
-        best_logged=flat(states.best_logged.value).astype(number),
+        best_logged=flat(states.best_logged.value).astype(sums),
         best_logged_x=sites(states.best_logged.x, np.int8),
     )
 
@@ -248,7 +247,8 @@ def as_trace(
     program: Program, records: Records, instances: int, chains: int, num_sites: int
 ) -> Trace:
     """Returns the records in the form of the reference engine."""
-    swaps, states = None, None
+    swaps = None
+    states = None
     if program.ladder > 1:
         swaps = records.swaps.reshape(-1, instances, chains)
     if program.keeps_states:

@@ -90,7 +90,6 @@ def choose_engine(
 
 
 def _fastest(sampler: Sampler, num_sites: int, num_chains: int | None) -> tuple[Engine, str]:
-    """Returns the engine that `auto` means, and why."""
     many = num_chains is None or num_chains >= _CARD_CHAINS
     # JAX_PLATFORMS=cpu keeps everything on the cores.
     platforms = os.environ.get("JAX_PLATFORMS", "")

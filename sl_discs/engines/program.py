@@ -111,9 +111,9 @@ class Program(NamedTuple):
         interval of a call chains in neighbouring places swap their states, see `swap`. Keys, the
         sampler's state, temperatures and best states stay with the place. 1: nothing is swapped.
       keeps_states: whether the trace has the states of the first place of each ladder.
-      clusters: of so many first places r of the ladders 2k and 2k + 1, those with the parity of
-        pairs (r, r + 1) that are tried also swap clusters with each other, see `engines.cpu.lanes`;
-        0 unless `Engine.has_clusters`.
+      clusters: the number of coldest places of the ladders 2k and 2k + 1 that swap clusters with
+        each other, see `engines.cpu.lanes`: after an interval those of its parity. 0 unless
+        `Engine.has_clusters`.
     """
 
     temperature: Temperatures
@@ -353,9 +353,9 @@ def init_chains(
         state = compiled.call(
             _localized, batch.keys.observation, first, sampler=sampler, shape=shape
         )
-    none = Best(of_each(np.float32(-np.inf)), x)
+    unvisited = Best(of_each(np.float32(-np.inf)), x)
     chain = Chain(x, field, state)  # type: ignore[arg-type]
-    return jax.tree.map(np.asarray, ChainStates(chain, none, none))
+    return jax.tree.map(np.asarray, ChainStates(chain, unvisited, unvisited))
 
 
 # Exchanges of states between chains of neighbouring temperatures: non-reversible parallel

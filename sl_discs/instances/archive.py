@@ -139,13 +139,13 @@ def read_archive(path: str | os.PathLike, start: int = 0, stop: int | None = Non
         raise InputError(
             f"{path}: graphs {start} to {stop} were asked for, but the archive holds {len(parts)}"
         )
-    found = []
+    graphs = []
     for k in range(start, stop):
         with errors_of(f"{path}: graph {k}"):
             graph = Graph.from_arrays(**parts[k])
             check_isolated(graph.name, graph.num_nodes, graph.edges.nbytes, "correct num_nodes")
-        found.append(graph)
-    return found
+        graphs.append(graph)
+    return graphs
 
 
 def count_graphs(path: str | os.PathLike) -> int:

@@ -222,12 +222,12 @@ def load_dataset(
     """
     family = find_family(problem, graph_type, cfg_str)
     check_data_root(data_root)
-    for name, number, least in (
+    for name, value, least in (
         ("first", first, 0),
         ("stride", stride, 1),
         ("data_seed", data_seed, 0),
     ):
-        integer(f"{family.name}: {name}", number, least)
+        integer(f"{family.name}: {name}", value, least)
     stop = None
     if num_instances is not None:
         stop = first + (integer(f"{family.name}: num_instances", num_instances, 1) - 1) * stride + 1
@@ -235,9 +235,9 @@ def load_dataset(
         raise InputError(f"{family.name}: graph {last} was asked for; positions go up to {_LAST}")
     root = Path(data_root) if data_root not in (None, "") else None
     generator = family.generator
-    found = _load_stored(family, root, first, stop) if root else None
-    if found is not None:
-        source, detail, graphs, total = found
+    stored = _load_stored(family, root, first, stop) if root else None
+    if stored is not None:
+        source, detail, graphs, total = stored
         graphs = graphs[::stride]
     elif generator is not None:
         source = "generated"
@@ -254,9 +254,9 @@ def load_dataset(
         )
         graphs = [dataclasses.replace(graph, generated=True) for graph in drawn]
     else:
-        place = root or "a data_root"
+        folder = root or "a data_root"
         raise InputError(
-            f"{family.name} is not random, so it must be given: put {family.where()} into {place}"
+            f"{family.name} is not random, so it must be given: put {family.where()} into {folder}"
         )
     if not family.scored:
         graphs = [dataclasses.replace(graph, reference=None) for graph in graphs]

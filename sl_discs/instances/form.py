@@ -66,7 +66,7 @@ def check_sum(name: str, *values: Float64[np.ndarray, "..."] | float) -> None:
     doubles.
     """
     # Scaled, so that this sum does not overflow.
-    if sum(float((np.abs(one) * 2.0**-60).sum()) for one in values) >= 2.0**960:
+    if sum(float((np.abs(part) * 2.0**-60).sum()) for part in values) >= 2.0**960:
         raise InputError(f"{name}: coefficients that add up to more than 1e307; scale all of them")
 
 
@@ -218,8 +218,16 @@ class QuadraticForm:
         check_finite(name, "coupling {}".format, couplings)
         check_sum(name, linear, couplings, offset)
         pairs = pairs.astype(np.int32, copy=False)
-        reference = known_reference(reference)
-        return cls(str(name), linear, pairs, couplings, offset, bool(spins), maximise, reference)
+        return cls(
+            str(name),
+            linear,
+            pairs,
+            couplings,
+            offset,
+            bool(spins),
+            maximise,
+            known_reference(reference),
+        )
 
     @classmethod
     def from_entries(

@@ -132,17 +132,14 @@ def read_matrix_market(source: SourceFile) -> own.Labelled:
     if source.problem in FORM_PROBLEMS:
         values = np.where(mirrored & (i != j), 2.0, 1.0) * values
         offset = own.offset_of(source)
-        if not FORM_PROBLEMS[source.problem]:
-            return [(QuadraticForm.from_entries(source.name, size, i, j, values, offset), labels)]
-        pairs = np.stack([i, j], axis=1)
-        return [
-            (
-                QuadraticForm.from_arrays(
-                    source.name, np.zeros(size), pairs, values, offset, spins=True
-                ),
-                labels,
+        if FORM_PROBLEMS[source.problem]:
+            pairs = np.stack([i, j], axis=1)
+            form = QuadraticForm.from_arrays(
+                source.name, np.zeros(size), pairs, values, offset, spins=True
             )
-        ]
+        else:
+            form = QuadraticForm.from_entries(source.name, size, i, j, values, offset)
+        return [(form, labels)]
     kept = values != 0
     if listed:
         rows.remark(~kept, "entries of value 0 are no edges")
@@ -309,7 +306,6 @@ def read_edge_list(source: SourceFile) -> own.Labelled:
 
 
 def _attributed(source: SourceFile, nodes: _Nodes, edges: _Edges) -> own.Labelled:
-    """Returns the graph of nodes and edges with attributes."""
     name = source.weight or "weight"
     labels = list(nodes)
     place = {label: k for k, label in enumerate(labels)}

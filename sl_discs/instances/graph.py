@@ -168,8 +168,15 @@ class Graph:
             )
         if node_weights is not None:
             node_weights = checked_node_weights(name, node_weights, range(num_nodes))
-        found = known_reference(reference)
-        return cls(str(name), int(num_nodes), edges, weights, found, node_weights, bool(generated))
+        return cls(
+            str(name),
+            int(num_nodes),
+            edges,
+            weights,
+            known_reference(reference),
+            node_weights,
+            bool(generated),
+        )
 
     def lighter_ends(self) -> Float64[np.ndarray, "E"]:
         """Returns the smaller of the weights of each edge's ends; 1 without weights of nodes."""

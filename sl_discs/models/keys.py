@@ -110,7 +110,23 @@ def from_rng(rng: Array) -> Key:
 
 
 def fold(key: Key, data: int | Int[Array, ""]) -> Key:
-    """Returns the key folded from another key and a number."""
+    """Returns the key folded from another key and a number, as `jax.random.fold_in` does.
+
+    A folded key never equals a number that is drawn from the first key, so a sampler may fold a key
+    for each of its draws: `fold(key, 0)`, `fold(key, 1)` and so on.
+
+    Example:
+        >>> key = sl_discs.models.keys.from_rng(jax.random.key(0))
+        >>> sl_discs.models.keys.fold(key, 1).shape
+        (2,)
+
+    Args:
+      key: [2] two words in uint32.
+      data: a whole number, which may be traced; its 32 lowest bits count.
+
+    Returns:
+      [2] uint32, by Threefry-2x32 (Salmon et al. 2011).
+    """
     words = threefry(*key, jnp.asarray(data).astype(jnp.uint32), _FOLD)
     # Without the barrier XLA fuses the rounds of a folded key into those of every key and number
     # drawn from it, once for each use, so that the code doubles with each round; from JAX 0.11 on,
@@ -161,10 +177,24 @@ def _polynomial(coefficients: tuple[float, ...], x: Float[Array, "*s"]) -> Float
 
 
 def uniforms(key: Key, shape: tuple[int, ...] = ()) -> Float[AnyArray, "..."]:
-    """Draws uniform numbers on [0, 1), see `word_to_uniform`; the first words of all counters come
-    before the second.
+    """Draws uniform numbers on [0, 1) in float32, near 0 multiples of 2^-32.
 
-    Those of keys in NumPy's arrays, one or many, are computed by NumPy.
+    Draw only once from a key: numbers of different laws from one key overlap. The first words of
+    all counters come before the second, so a longer draw does not begin with a shorter one.
+
+    Example:
+        >>> key = sl_discs.models.keys.from_rng(jax.random.key(0))
+        >>> numbers = sl_discs.models.keys.uniforms(key, (2, 3))
+        >>> numbers.shape, bool((numbers < 1).all())
+        ((2, 3), True)
+
+    Args:
+      key: [2] two words in uint32, or [..., 2] many keys in an array of NumPy, with which NumPy
+        computes the numbers.
+      shape: of the numbers from each key.
+
+    Returns:
+      [..., *shape] float32.
     """
     on_host = isinstance(key, np.ndarray)
     block: Any = _on_host if on_host else threefry

@@ -124,7 +124,14 @@ class Sites:
 
 @dataclasses.dataclass(frozen=True)
 class Categories(Sites):
-    """Sites with values 0 .. q - 1.
+    """Sites with values 0 .. q - 1, for the `sites` of a `Model`.
+
+    A state x [N] is int8, and gains, tilts and logits are [N, q], one for each value of a site.
+
+    Example:
+        >>> sites = sl_discs.models.Categories(3)
+        >>> sites.spins(jnp.array([0, 2], jnp.int8)).shape
+        (2, 3)
 
     Spins are one-hot vectors of length sqrt(2), centred. For q = 2 these are the spins -1 and 1
     along one line, so localization then has the same law as with `Sites`. All of a site's spins
@@ -203,7 +210,22 @@ class Categories(Sites):
 
 
 def apply_flips(x: Int8[Array, "N"], flips: Bool[Array, "N"]) -> Int8[Array, "N"]:
-    """Returns x with the sites flipped at which `flips` is True, of two values each."""
+    """Returns x with the sites flipped at which `flips` is True, of two values each.
+
+    The state of one chain; map it with `jax.vmap` over many.
+
+    Example:
+        >>> x = jnp.array([0, 1, 1], jnp.int8)
+        >>> sl_discs.models.apply_flips(x, jnp.array([True, False, True])).tolist()
+        [1, 1, 0]
+
+    Args:
+      x: [N] zeros and ones in int8.
+      flips: [N] booleans.
+
+    Returns:
+      a new array [N] in the dtype of x.
+    """
     return x ^ flips.astype(x.dtype)
 
 
@@ -219,9 +241,26 @@ Field = Any
 
 
 class Model(abc.ABC):
-    """A target log f(x), up to a constant, on x in {0,1}^N, or on sites of several values.
+    """A log-density f(x), up to a constant, on x in {0,1}^N, or on sites of several values.
 
     `init` computes a field: any data that the model keeps with x to make the other methods cheap.
+    All methods are written for one state x [N] in int8; engines map them over chains and instances.
+    A subclass is a frozen dataclass, hashable, as JAX compiles for each model, and its parameters
+    are arrays, whose values compile nothing.
+
+    Example: independent sites, whose parameters are their log-odds and whose field is empty.
+        >>> @dataclasses.dataclass(frozen=True)
+        ... class Independent(sl_discs.models.Model):
+        ...     num_sites: int
+        ...     def init(self, params, x):
+        ...         return ()
+        ...     def value(self, params, x, field):
+        ...         return jnp.sum(params * x)
+        ...     def gains(self, params, x, field):
+        ...         return jnp.where(x > 0, -params, params)
+        >>> target = Independent(2).target(jnp.array([1.0, 2.0]), jnp.ones(2, bool))
+        >>> target.gains(jnp.array([0, 1], jnp.int8), ()).tolist()
+        [1.0, -2.0]
 
     Attributes:
       num_sites: N.
@@ -290,8 +329,16 @@ class Target:
     """The distribution q(x) ~ exp(f(x)/temperature + <s, tilt>) that a kernel samples from, s the
     spins of x.
 
-    With s = 2x - 1 a flip gains d_i/temperature - 2 s_i tilt_i. The tilt is linear whatever f is,
-    so every model can be localized. The field is the model's.
+    With s = 2x - 1 a flip gains d_i/temperature - 2 s_i tilt_i, where d_i are the gains of f. The
+    tilt is linear whatever f is, so every model can be localized (Wang, Cui, Zhao and Yu 2025). The
+    field is the model's. A kernel asks the target alone, and never the model.
+
+    Example:
+        >>> case = standard_cases()[0]
+        >>> target = case.model.target(case.target.params, case.mask)
+        >>> x = jnp.zeros(target.num_sites, jnp.int8)
+        >>> target.gains(x, target.init(x)).shape
+        (5,)
 
     Attributes:
       model: of f; static.

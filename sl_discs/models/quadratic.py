@@ -47,11 +47,11 @@ class Dense(NamedTuple):
         rows = np.asarray(self.rows)
         # Four times as fast as np.nonzero (2.7 instead of 11 ms for 4 x 832 x 832), which matters
         # in short runs.
-        place = np.flatnonzero(
+        index = np.flatnonzero(
             rows.ravel() if rows.dtype != np.int8 else rows.ravel().view(np.bool_)
         )
-        row, neighbour = np.divmod(place, num_sites)
-        return row // num_sites, row % num_sites, neighbour, rows.ravel()[place]
+        row, neighbour = np.divmod(index, num_sites)
+        return row // num_sites, row % num_sites, neighbour, rows.ravel()[index]
 
     def matvec(self, x: Num[Array, "N"]) -> Float[Array, "N"]:
         """Returns Kx in float32 for whole numbers x, exact where K is int8."""
@@ -80,7 +80,7 @@ class Dense(NamedTuple):
         """
         columns = x.T.astype(np.float32)
         num_sites = x.shape[1]
-        found = np.empty(x.shape, np.float32)
+        sums = np.empty(x.shape, np.float32)
         for begin in range(0, num_sites, _ROWS_AT_ONCE):
             rows = self.rows[begin : begin + _ROWS_AT_ONCE]
             _, row, neighbour, weight = Dense(rows[None]).entries(num_sites)
@@ -88,8 +88,8 @@ class Dense(NamedTuple):
             block = sparse.csr_array(
                 (weight.astype(np.float32), neighbour, begins), shape=rows.shape
             )
-            found[:, begin : begin + len(rows)] = (block @ columns).T
-        return found
+            sums[:, begin : begin + len(rows)] = (block @ columns).T
+        return sums
 
     def add_row(self, field: Num[Array, "N"], site: Int[Array, ""], delta: Float[Array, ""]):
         """Returns field + delta K[site] in the field's dtype; a site of N adds nothing if delta is
@@ -109,8 +109,9 @@ class Sparse(NamedTuple):
         """Returns the instance, both sites and the value of each coupling that is not zero."""
         neighbours = np.asarray(self.neighbours)
         weights = np.asarray(self.weights)
-        instance, site, place = np.nonzero(weights)
-        return instance, site, neighbours[instance, site, place], weights[instance, site, place]
+        entry = np.nonzero(weights)
+        instance, site, _ = entry
+        return instance, site, neighbours[entry], weights[entry]
 
     def matvec(self, x: Num[Array, "N"]) -> Float[Array, "N"]:
         x = jnp.append(x.astype(jnp.float32), 0.0)
@@ -118,11 +119,11 @@ class Sparse(NamedTuple):
 
     def products(self, x: Int8[np.ndarray, "B N"]) -> Float32[np.ndarray, "B N"]:
         """Returns Kx of many states by NumPy, with the sums of `matvec`."""
-        ones = np.pad(x, ((0, 0), (0, 1))) > 0
-        found = np.zeros(x.shape, np.float32)
+        chosen = np.pad(x, ((0, 0), (0, 1))) > 0
+        sums = np.zeros(x.shape, np.float32)
         for neighbours, weights in zip(self.neighbours.T, self.weights.T, strict=True):
-            found += ones[:, neighbours] * weights
-        return found
+            sums += chosen[:, neighbours] * weights
+        return sums
 
     def add_row(self, field: Num[Array, "N"], site: Int[Array, ""], delta: Float[Array, ""]):
         site = jnp.minimum(site, self.neighbours.shape[0] - 1)
@@ -185,12 +186,12 @@ def sparse_coupling(terms: Coefficients, num_sites: int, degree: int) -> Sparse:
     near = neighbours_of(num_sites, listed.edges)
     counts = np.diff(near.starts)
     site = np.repeat(np.arange(num_sites), counts)
-    place = np.arange(len(site)) - np.repeat(near.starts[:-1], counts)
+    column = np.arange(len(site)) - np.repeat(near.starts[:-1], counts)
     shape = (num_sites, max(degree, 1))
     neighbours = np.full(shape, num_sites, np.int32)
     weights: np.ndarray = np.zeros(shape, weight_dtype(listed.weights))
-    neighbours[site, place] = near.others
-    weights[site, place] = listed.weights[near.numbers]
+    neighbours[site, column] = near.others
+    weights[site, column] = listed.weights[near.numbers]
     return Sparse(neighbours, weights)
 
 
@@ -243,10 +244,10 @@ class QuadraticModel(Model):
         """
         coupled = np.zeros(x.shape, self.field_dtype)
         linear, pairs = np.zeros((2, *x.shape[:2]), np.float32)
-        kind = type(params.coupling)
+        form = type(params.coupling)
         leaves = [np.asarray(leaf) for leaf in params.coupling]
         for g, (states, weights) in enumerate(zip(x, np.asarray(params.linear), strict=True)):
-            sums = kind(*(leaf[g] for leaf in leaves)).products(states)
+            sums = form(*(leaf[g] for leaf in leaves)).products(states)
             coupled[g] = sums
             linear[g] = (states * weights).sum(axis=1, dtype=np.float64)
             pairs[g] = (states * sums).sum(axis=1, dtype=np.float64) / 2

@@ -265,9 +265,9 @@ class SpinForm:
 
     def matrix(self) -> Float64[np.ndarray, "N N"]:
         """Returns J."""
-        found = self.rows.toarray() + self.background
-        np.fill_diagonal(found, 0.0)
-        return found
+        matrix = self.rows.toarray() + self.background
+        np.fill_diagonal(matrix, 0.0)
+        return matrix
 
 
 def to_spin(terms: Coefficients, temperature: float = 1.0) -> SpinForm:

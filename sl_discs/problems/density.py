@@ -17,9 +17,10 @@ from sl_discs.models.model import Params
 from sl_discs.support.checks import integer, real_array, text
 from sl_discs.support.errors import InputError
 
-# Random states at which the function is tried, beside all zeros and all ones: up to so many
-# variables, all states.
-_RANDOM_STATES, _ALL_STATES = 64, 10
+# Random states at which the function is tried, beside all zeros and all ones.
+_RANDOM_STATES = 64
+# With no more variables than this, it is tried at all states.
+_ALL_STATES = 10
 
 
 @dataclasses.dataclass(frozen=True, eq=False)

@@ -204,6 +204,15 @@ def from_bqm(bqm: BinaryQuadraticModel, *, name: str = "bqm") -> Problem:
     """Makes the problem of minimising a dimod model, with its own labels, order, vartype and
     offset.
 
+    Values of answers are dimod's energies. What dimod makes of other models, such as
+    `dimod.cqm_to_bqm`, is such a model.
+
+    Example:
+        >>> bqm = dimod.BinaryQuadraticModel({"a": 1.0}, {("a", "b"): -3.0}, 0.5, "BINARY")
+        >>> result = sl_discs.solve(sl_discs.from_bqm(bqm))
+        >>> result.best_sample, result.best_value
+        ({'a': 1, 'b': 1}, -1.5)
+
     Args:
       bqm: a `dimod.BinaryQuadraticModel`, BINARY or SPIN.
       name: used in results.
@@ -298,7 +307,6 @@ def _by_label(
 
 
 def _numbers(where: str, terms: Mapping) -> Float64[np.ndarray, "M"]:
-    """Returns the numbers of a dict; InputError if one is not a number."""
     found = real_array(where, list(terms.values()))
     if found.ndim != 1:
         raise InputError(f"{where}: {next(iter(terms.values()))!r} where a real number is expected")
@@ -321,7 +329,6 @@ def _labels_of(name: str, given: Iterable[Hashable]) -> Sequence[Hashable]:
 def _places(
     name: str, labels: Sequence[Hashable], given: Iterable[Hashable]
 ) -> Int32[np.ndarray, "M"]:
-    """Positions of labels."""
     place = {label: k for k, label in enumerate(labels)}
     try:
         return np.fromiter(map(place.__getitem__, given), np.int32)

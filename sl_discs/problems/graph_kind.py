@@ -273,11 +273,11 @@ class GraphKind(Kind):
 
 def graph_kind(name: str) -> GraphKind:
     """Returns the problem on graphs of this name; InputError where there is none."""
-    found = KINDS.get(name)
-    if not isinstance(found, GraphKind):
+    kind = KINDS.get(name)
+    if not isinstance(kind, GraphKind):
         known = ", ".join(name for name, kind in KINDS.items() if isinstance(kind, GraphKind))
         raise InputError(f"unknown problem {name!r}; known: {known}")
-    return found
+    return kind
 
 
 # Sets of nodes of which no two conflict: repair and exact local improvement, by size or by weight.
@@ -318,14 +318,14 @@ def drop_conflicts(
     gains[conflicts == 0] = -np.inf
     while gains[node := int(np.argmax(gains))] > -np.inf:
         remaining[node] = False
-        others = tails[starts[node] : starts[node + 1]]
+        near = tails[starts[node] : starts[node + 1]]
         if joined:
-            apart = remaining.copy()
-            apart[others] = False
-            others = np.flatnonzero(apart)
-        conflicts[others] -= 1
-        gains[others] -= np.minimum(weights[others], weights[node])
-        gains[others[conflicts[others] == 0]] = -np.inf
+            strangers = remaining.copy()
+            strangers[near] = False
+            near = np.flatnonzero(strangers)
+        conflicts[near] -= 1
+        gains[near] -= np.minimum(weights[near], weights[node])
+        gains[near[conflicts[near] == 0]] = -np.inf
         gains[node] = -np.inf
     return remaining
 

@@ -414,6 +414,24 @@ def vertex_cover(
 def register_problem(kind: GraphKind) -> Callable[..., Problem]:
     """Makes a kind of problem on graphs known that is not part of the package.
 
+    Example: a cut of few edges, which maximises what lies within the two sides.
+        >>> def model(graph, penalty):
+        ...     degrees = np.bincount(graph.edges.ravel(), minlength=graph.num_nodes)
+        ...     ones = np.ones(graph.num_edges)
+        ...     return Coefficients(-degrees, graph.edges, ones, 2.0, constant=graph.num_edges)
+        >>> kind = GraphKind(
+        ...     name="uncut",
+        ...     problem="minimum cut",
+        ...     unit="edges",
+        ...     recounted="recounted from the edges as given",
+        ...     model=model,
+        ...     count=lambda edges, chosen: float((chosen[edges.u] == chosen[edges.v]).sum()),
+        ...     penalty=None,
+        ... )
+        >>> uncut = sl_discs.register_problem(kind)
+        >>> sl_discs.solve(uncut([[0, 1], [1, 2]])).best_value
+        2.0
+
     Args:
       kind: a `sl_discs.problems.graph_kind.GraphKind`. It has the bound, improvement and rules that
         it names, and is enumerated if it names no provers. Commands know it by its name where

@@ -40,6 +40,11 @@ class Problem(Generic[PosedOn]):
     """A problem exactly as it was given; made by `sl_discs.maxcut`, `sl_discs.qubo` and the other
     constructors.
 
+    Example:
+        >>> problem = sl_discs.maxcut([[0, 1], [1, 2], [2, 0]])
+        >>> problem.num_variables, problem.maximise, problem.value([0, 1, 1])
+        (3, True, 2.0)
+
     Attributes:
       kind: its name, such as `mis` or `qubo`.
       name: used in results.
@@ -125,8 +130,9 @@ class Problem(Generic[PosedOn]):
         """Returns a value, in the problem's sense, that no answer is better than; None: none is
         known.
         """
-        found = self._kind.bound(self.source) if self._kind.bound else None
-        return None if found is None else rounded_bound(self, found)
+        bound_of = self._kind.bound
+        bound = bound_of(self.source) if bound_of else None
+        return None if bound is None else rounded_bound(self, bound)
 
     def value(self, sample: Sample) -> float:
         """Returns the exact value of an answer, in the problem's own sense and offset.
@@ -263,14 +269,14 @@ class Problem(Generic[PosedOn]):
 def _distinct(
     states: Int8[np.ndarray, "B N"],
 ) -> tuple[Int8[np.ndarray, "D N"], Int[np.ndarray, "B"]]:
-    """Returns the distinct rows, and the place of each row among them; `np.unique` of rows as
+    """Returns the distinct rows, and the number of each row among them; `np.unique` of rows as
     bytes, many times as fast.
     """
     if not states.size:
         return states, np.arange(len(states))
     rows = np.ascontiguousarray(states).view(np.dtype((np.void, states.shape[1])))[:, 0]
-    _, first, place = np.unique(rows, return_index=True, return_inverse=True)
-    return states[first], place
+    _, first, inverse = np.unique(rows, return_index=True, return_inverse=True)
+    return states[first], inverse
 
 
 def in_order(labels: Sequence[Any]) -> Sequence[Hashable]:
@@ -288,9 +294,9 @@ def in_order(labels: Sequence[Any]) -> Sequence[Hashable]:
 # and columns.
 
 
-def is_frame(given: Any) -> bool:
+def is_frame(table: Any) -> bool:
     """Returns whether this is a pandas DataFrame."""
-    return all(hasattr(given, name) for name in ("columns", "index", "to_numpy"))
+    return all(hasattr(table, name) for name in ("columns", "index", "to_numpy"))
 
 
 def is_series(given: Any) -> bool:
@@ -347,23 +353,23 @@ def matrix_of_frame(name: str, frame: Any) -> tuple[list[Hashable], np.ndarray]:
     return labels, frame[labels].to_numpy()
 
 
-def checked_problem(given: Any, others: tuple[type, ...] = ()) -> Any:
-    """Returns what a function takes as a problem, a `Problem` or one of others.
+def checked_problem(problem: Any, classes: tuple[type, ...] = ()) -> Any:
+    """Returns what a function takes as a problem, a `Problem` or one of some further classes.
 
     Raises:
       InputError: it is something else; the message says which function takes it, or what makes a
         problem.
     """
-    if isinstance(given, (Problem, *others)):
-        return given
-    if getattr(given, "kind", None) == "log_density":
+    if isinstance(problem, (Problem, *classes)):
+        return problem
+    if getattr(problem, "kind", None) == "log_density":
         raise InputError(
             "the problem is a log-density, which only sl_discs.sample takes: draw at a low "
             "temperature and take the "
             "best draw, or write it as a qubo"
         )
     raise InputError(
-        f"the problem is a {type(given).__name__}; make one with sl_discs.mis, sl_discs.qubo or "
+        f"the problem is a {type(problem).__name__}; make one with sl_discs.mis, sl_discs.qubo or "
         "another constructor"
     )
 
@@ -388,8 +394,8 @@ def normal_form(problem: Problem) -> Problem:
     A problem times a power of two has the same normal form. So has a quadratic form with another
     constant, or with its terms in parts, where coefficients are whole multiples of one unit.
     """
-    source, found = problem._kind.normal(problem.source)
-    return dataclasses.replace(problem, source=source, _units=found)
+    source, units = problem._kind.normal(problem.source)
+    return dataclasses.replace(problem, source=source, _units=units)
 
 
 def rounded_bound(problem: Problem, bound: Fraction | float) -> Fraction | float:
@@ -406,18 +412,18 @@ def exact_values(problem: Problem, states: Int8[np.ndarray, "B N"]) -> list[Frac
     return problem._kind.exact_values(problem.source, states)
 
 
-def best_row(problem: Problem, found: Evaluated) -> int:
+def best_row(problem: Problem, evaluated: Evaluated) -> int:
     """Returns the row of the best state; of equal values in double precision, exact ones decide."""
     sign = 1 if problem.maximise else -1
-    values = sign * found.values
+    values = sign * evaluated.values
     equal = np.flatnonzero(values == values.max())
     if (
         len(equal) == 1
         or problem.integer_values
-        or (found.states[equal] == found.states[equal[0]]).all()
+        or (evaluated.states[equal] == evaluated.states[equal[0]]).all()
     ):
         return int(equal[0])
-    exact = [sign * value for value in exact_values(problem, found.states[equal])]
+    exact = [sign * value for value in exact_values(problem, evaluated.states[equal])]
     return int(equal[exact.index(max(exact))])
 
 

@@ -125,6 +125,15 @@ def pairs_after(graph, pair, symmetric) -> set[tuple[int, int]]:
     return found
 
 
+@pytest.mark.parametrize(("field", "symmetric"), [(0.0, True), (1e-5, False)])
+def test_rounding_is_no_field(field, symmetric):
+    """Of couplings that are no whole numbers, parts of 2^-24 are left as fields."""
+    couplings = np.random.default_rng(0).normal(size=40)
+    case = spin_glass(list(nx.cycle_graph(40).edges), couplings, [field] + [0] * 39)
+    [target] = as_targets(case.model, batch_of(case, 1), in_step=True)
+    assert target.symmetric is symmetric
+
+
 @pytest.mark.parametrize("fields", [[0.5, -1, 0.25, 0, 2], [0] * 5], ids=["fields", "symmetric"])
 def test_cluster_moves_swap_clusters(fields):
     """All 1,024 pairs of states of five sites: which pairs follow, and their values, whose sum

@@ -30,13 +30,11 @@ _TO_WHOLE = _F(1.5 * 2**23)
 
 @inlined
 def _float_of_bits(bits):
-    """Returns the float32 with the bits of an int32."""
     return np.int32(bits).view(np.float32)
 
 
 @inlined
 def _bits_of_float(value):
-    """Returns the bits of a float32 as an int32."""
     return np.float32(value).view(np.int32)
 
 

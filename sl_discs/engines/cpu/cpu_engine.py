@@ -40,7 +40,6 @@ _WORK_A_TASK = 1 << 18
 
 
 def _take(tree, chosen: np.ndarray):
-    """Returns some of the instances."""
     return jax.tree.map(lambda leaf: np.asarray(leaf)[chosen], tree)
 
 
@@ -147,18 +146,18 @@ def prepare_in_turn(
         arrays = as_arrays(sampler, batch, chains, program, size, np.float64, coupled)
         ladders = np.arange(len(arrays.x) // ladder)
         steps = part(done, intervals, every)
-        found = make_records(program, intervals, len(arrays.x), size)
+        records = make_records(program, intervals, len(arrays.x), size)
 
-        def play_some(ladders, steps=steps, found=found):
+        def play_some(ladders, steps=steps, records=records):
             workspace = functools.cache(lambda size: make_workspace(size, arrays.coupled.dtype))
             instances = ladders * ladder // shape[1]
             for g in np.unique(instances):
                 chosen = ladders[instances == g]
                 memory = workspace(len(targets[g].linear))
-                play(settings, steps, targets[g], arrays, ladder, chosen, memory, done + 1, found)
+                play(settings, steps, targets[g], arrays, ladder, chosen, memory, done + 1, records)
 
         def compile_loops():
-            play_some(ladders[:1], part(done, 0, every), Records(*(leaf[:0] for leaf in found)))
+            play_some(ladders[:1], part(done, 0, every), Records(*(leaf[:0] for leaf in records)))
             return True
 
         compiled(("cpu", type(settings), *_types(targets[0]), *_types(arrays)), compile_loops)
@@ -166,7 +165,7 @@ def prepare_in_turn(
         tasks = np.array_split(ladders, max(1, min(len(ladders), _TASKS_A_THREAD * threads, worth)))
         in_threads(play_some, tasks, threads)
         after = as_states(sampler, chains, arrays, program.levels, intervals * every)
-        return after, as_trace(program, found, *shape, size)
+        return after, as_trace(program, records, *shape, size)
 
     return advance
 

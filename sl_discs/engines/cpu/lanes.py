@@ -45,6 +45,9 @@ _U = np.uint32
 # Unsigned, as in tree.py.
 _P = np.uint64
 _NEXT = _P(1)
+# Between these, 2^gain is a normal number of float32, whose exponents go from -126 to 127: where
+# odds are clipped, the chance is below 2^-124 or above 1 - 2^-124, which no word of 32 bits tells
+# from 0 and 1.
 _LOWEST = _F(-125)
 _HIGHEST = _F(125)
 _HALF = _F(0.5)
@@ -53,8 +56,9 @@ _TWO = _F(2)
 _NOTHING = _F(0)
 _UNIT = _F(2.0**-32)
 _TIE = _F(TIE * LOG2E)
-# Sums of changes are kept in float32 for at most this many steps: sums of whole numbers are then
-# exact.
+# Sums of changes are kept in float32 for at most this many steps, and then added to sums in
+# float64, whose vectors hold half as many lanes. Sums of whole numbers below 2^24 are exact, as
+# those of 256 changes of up to 2^16.
 _WINDOW = 256
 # Rows of `Lanes.values`; typed, as numba compiles a function anew for each literal argument.
 _OF_ALL = np.int64(0)
@@ -176,15 +180,21 @@ def _uniform(word):
 def _try(gibbs, spins, coupled, y, rate, words, linear, scale, tilt, change):
     """Decides for all lanes whether a site flips; returns whether any lane does. Arrays are [C]."""
     assume_whole(change.shape[0])
+    # No branch and no look-up depends on a lane, so 16 lanes are one vector of 512 bits. On spins a
+    # flip gains -s (c + scale Kx)/temperature - 2 s h for the tilt h: `tilt` holds the 2, and both
+    # it and `rate` the factor log2(e) of `exp2`.
     if gibbs:
         for lane in range(change.shape[0]):
             spin = _F(spins[lane])
+            # u < odds/(1 + odds), without a division, which takes several times as long as a
+            # product.
             odds = _odds(-spin * ((linear + scale * coupled[lane]) * rate[lane] + tilt * y[lane]))
             change[lane] = -spin if _uniform(words[lane]) * (_ONE + odds) < odds else _NOTHING
     else:
         for lane in range(change.shape[0]):
             spin = _F(spins[lane])
             gain = -spin * ((linear + scale * coupled[lane]) * rate[lane] + tilt * y[lane])
+            # A gain of 0 is accepted with probability 0.9, as in `sl_discs.samplers.single_site`.
             odds = _odds(gain if gain != _NOTHING else _TIE)
             change[lane] = -spin if _uniform(words[lane]) < odds else _NOTHING
     return any_nonzero(change)
@@ -193,6 +203,8 @@ def _try(gibbs, spins, coupled, y, rate, words, linear, scale, tilt, change):
 @inlined(fastmath=FUSED)
 def _add_to_window(window, coupled, linear, change):
     assume_whole(change.shape[0])
+    # Lanes that do not flip add 0. No site is its own neighbour, so a flip leaves the site's own
+    # field as it is, and x'Kx/2 changes by exactly the change of x times that.
     for lane in range(change.shape[0]):
         window[0, lane] += change[lane] * linear
         window[1, lane] += change[lane] * coupled[lane]
@@ -201,12 +213,13 @@ def _add_to_window(window, coupled, linear, change):
 
 @inlined(fastmath=FUSED)
 def _flip(target, lanes, site, linear):
-    """Flips a site in the lanes that do."""
     change = lanes.change
     row = lanes.spins[site]
     _add_to_window(lanes.window, lanes.coupled[site], linear, change)
     for lane in range(change.shape[0]):
         row[lane] += np.int8(_TWO * change[lane])
+    # The fields of a neighbour are one row, and lanes that do not flip add 0: a flip in one lane
+    # costs as much as flips in all of them. Figures are beside `_LEAST_CHAINS` in `layout.py`.
     for k in range(target.starts[site], target.starts[site + _NEXT]):
         add_multiple(lanes.coupled[_P(target.neighbours[k])], target.weights[k], change)
 
@@ -245,7 +258,6 @@ def _set_rates(lanes, rates, step):
 
 @called
 def _close_window(lanes):
-    """Adds the changes in the window to the sums."""
     for k in range(3):
         for lane in range(lanes.place.shape[0]):
             lanes.sums[k, lane] += lanes.window[k, lane]
@@ -265,10 +277,10 @@ def _refresh(target, lanes):
         if not target.whole:
             field[:] = _NOTHING
             for k in range(target.starts[site], target.starts[site + _NEXT]):
-                others = lanes.spins[_P(target.neighbours[k])]
+                near = lanes.spins[_P(target.neighbours[k])]
                 weight = target.weights[k]
                 for lane in range(field.shape[0]):
-                    field[lane] += weight * (_F(others[lane]) * _HALF + _HALF)
+                    field[lane] += weight * (_F(near[lane]) * _HALF + _HALF)
         for lane in range(field.shape[0]):
             x = np.float64(spins[lane]) * 0.5 + 0.5
             lanes.sums[0, lane] += x * linear
@@ -282,7 +294,9 @@ def _keep_better(lanes, scale, k, best):
     A logged state that is also the best one of all is kept once.
     """
     in_long_vectors()
-    improved, moved = False, False
+    # Values are compared after every sweep, and states are copied only where one is better.
+    improved = False
+    moved = False
     for lane in range(lanes.place.shape[0]):
         place = lanes.place[lane]
         value = lanes.sums[0, lane] + np.float64(scale) * lanes.sums[1, lane]
@@ -298,6 +312,9 @@ def _keep_better(lanes, scale, k, best):
                 lanes.values[_OF_ALL, place] = value
                 lanes.found[_OF_ALL, place] = lanes.same[place] = True
         moved |= place != lane
+    # Where no ladder has swapped states, the lanes are the places, and all that are better are
+    # copied by masked vectors, site by site; otherwise each goes to its own place, one after the
+    # other.
     if improved and not moved:
         for site in range(_P(best.shape[0])):
             kept = best[site]
@@ -328,19 +345,22 @@ def _end_level(lanes, number, collected, drift, spread):
     first = lanes.window[0]
     second = lanes.window[1]
     half = _P(y.shape[0] // 2)
+    # Box and Muller make two normal numbers of two words: one for a site of the first half, one for
+    # a site of the second. The rows of the window, which is empty here, carry the words' numbers
+    # from one loop over the lanes to the next.
     for site in range(half):
         for lane in range(first.shape[0]):
-            one, other = threefry(lanes.words[0, lane], lanes.words[1, lane], _U(site), DRAW)
-            first[lane] = (_F(one) + _HALF) * _UNIT
-            second[lane] = _F(other) * _UNIT - _HALF
+            word, second_word = threefry(lanes.words[0, lane], lanes.words[1, lane], _U(site), DRAW)
+            first[lane] = (_F(word) + _HALF) * _UNIT
+            second[lane] = _F(second_word) * _UNIT - _HALF
         for lane in range(first.shape[0]):
-            one, other = normal_pair(first[lane], second[lane])
+            normal, second_normal = normal_pair(first[lane], second[lane])
             y[site, lane] += (
-                drift * (mean[site, lane] + collected * _F(spins[site, lane])) + spread * one
+                drift * (mean[site, lane] + collected * _F(spins[site, lane])) + spread * normal
             )
             y[half + site, lane] += (
                 drift * (mean[half + site, lane] + collected * _F(spins[half + site, lane]))
-                + spread * other
+                + spread * second_normal
             )
             mean[site, lane] = mean[half + site, lane] = _NOTHING
     lanes.window[:] = 0
@@ -373,10 +393,11 @@ def _swap_neighbours(lanes, scale, ladder, rates, step, every, number, swaps):
     step = step if rates.shape[1] > 1 else 0
     for first in range(0, swaps.shape[0], ladder):
         for place in range(first + number // every % 2, first + ladder - 1, 2):
+            # Places are swapped, two numbers, and not states and fields, of 5 bytes a site.
             lane = lanes.lane_of[place]
-            other = lanes.lane_of[place + 1]
-            gained = lanes.sums[0, other] - lanes.sums[0, lane]
-            gained += np.float64(scale) * (lanes.sums[1, other] - lanes.sums[1, lane])
+            next_lane = lanes.lane_of[place + 1]
+            gained = lanes.sums[0, next_lane] - lanes.sums[0, lane]
+            gained += np.float64(scale) * (lanes.sums[1, next_lane] - lanes.sums[1, lane])
             rate = np.float64(rates[lanes.row[place], step]) - np.float64(
                 rates[lanes.row[place + 1], step]
             )
@@ -385,14 +406,13 @@ def _swap_neighbours(lanes, scale, ladder, rates, step, every, number, swaps):
             if uniform(word) < np.exp(min(rate * gained, 0.0)):
                 swaps[place] = True
                 lanes.place[lane] = place + 1
-                lanes.place[other] = place
-                lanes.lane_of[place] = other
+                lanes.place[next_lane] = place
+                lanes.lane_of[place] = next_lane
                 lanes.lane_of[place + 1] = lane
 
 
 @called
 def _log(lanes, scale, every, ladder, interval, found):
-    """Writes the records of an interval."""
     for place in range(found.value.shape[1]):
         lane = lanes.lane_of[place]
         found.value[interval, place] = lanes.sums[0, lane] + np.float64(scale) * lanes.sums[1, lane]
@@ -575,6 +595,9 @@ def play(gibbs, program, target, lanes, ladder, clusters, first_step, sweep, row
                     uncounted = last - levels.collected[level]
                     share = _ONE / _F(levels.collected[level])
                 _set_rates(lanes, program.rate, step)
+            # The inner loop runs to the next step at which something else happens: the end of the
+            # interval, of the sweep, of the window, or where the mean begins to be collected. So it
+            # tests one number a step.
             stop = min(end, step + num_open - row, step + _WINDOW - number % _WINDOW)
             if localized:
                 weight = share if number > uncounted else _NOTHING

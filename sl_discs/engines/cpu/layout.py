@@ -37,9 +37,9 @@ _LISTED = 12
 _ROUNDING = 1e-6
 
 
-def up_to_whole(part: int, number: int) -> int:
+def up_to_whole(part: int, count: int) -> int:
     """Returns the number of sites, or of chains, rounded up to a multiple of `part`."""
-    return -(-number // part) * part
+    return -(-count // part) * part
 
 
 def as_targets(model: QuadraticModel, batch: Batch, *, in_step: bool = False) -> list[LoopTarget]:
@@ -81,7 +81,7 @@ def as_targets(model: QuadraticModel, batch: Batch, *, in_step: bool = False) ->
     neighbours = neighbours.astype(np.uint32)
     weights = weights.astype(np.float32) if in_step else weights
 
-    def one(g):
+    def target_of(g):
         used = mask[g] | coupled[g]
         here = slice(ends[g] - counts[g].sum(), ends[g])
         length = up_to_whole(LANES, size - int(np.argmax(used[::-1])))
@@ -98,18 +98,17 @@ def as_targets(model: QuadraticModel, batch: Batch, *, in_step: bool = False) ->
             np.flatnonzero(mask[g]).astype(np.uint32),
             bool(whole),
         )
-        return (
-            target._replace(symmetric=_is_symmetric(target, counts[g, :length]))
-            if in_step
-            else target
-        )
+        if in_step:
+            return target._replace(symmetric=_is_symmetric(target, counts[g, :length]))
+        return target
 
-    return [one(g) for g in range(len(mask))]
+    return [target_of(g) for g in range(len(mask))]
 
 
 def _is_symmetric(target: LoopTarget, counts: np.ndarray) -> bool:
     """Returns whether f stays the same if all sites flip; `counts` are the lengths of its lists."""
-    # On spins s = 2 x - 1 the fields are half of c + J 1/2; those of real couplings are rounded.
+    # On spins s = 2 x - 1 the fields are half of c + J 1/2. Where they are 0, c is -J 1/2 rounded
+    # to single precision, so that a few 2^-24 of the couplings are left of real ones.
     site = np.repeat(np.arange(len(counts)), counts)
     sums, reach = (
         np.bincount(site, each, len(counts)) for each in (target.weights, np.abs(target.weights))
@@ -159,7 +158,7 @@ def proposal_temperatures(
     width = np.where(moves, falls / np.maximum(parts, 1), 1 / _AN_E_FOLD)
     # The middle of a part; in a level of constant temperature, that temperature itself.
     middle = np.where(moves, 0.5, 0.0)
-    begins, width, middle = (np.repeat(one, lengths) for one in (begins, width, middle))
+    begins, width, middle = (np.repeat(level, lengths) for level in (begins, width, middle))
     part = np.floor((begins - logarithm) / width + 0.5 - middle)
     return np.exp(begins - (part + middle) * width).astype(np.float32)
 
@@ -346,8 +345,8 @@ def make_blocks(steps: np.ndarray, ladder: int, threads: int) -> list[np.ndarray
     """
     blocks = []
     for g, done in enumerate(steps.reshape(len(steps), -1, ladder)[:, :, 0]):
-        for number in np.unique(done):
-            ladders = np.flatnonzero(done == number) + g * len(done)
+        for step in np.unique(done):
+            ladders = np.flatnonzero(done == step) + g * len(done)
             most = max(1, _MOST // ladder)
             parts = -(-len(ladders) // most)
             parts = max(parts, min(-(-threads // len(steps)), len(ladders) * ladder // _FEWEST))
@@ -468,18 +467,17 @@ def prepare_in_step(
         *shape, size = np.shape(before.chain.x)
         coupled = np.asarray(before.chain.field.coupled).dtype
         chains = as_arrays(sampler, batch, before, program, size, np.float32, coupled)
-        found = make_records(program, intervals, len(chains.x), size)
+        records = make_records(program, intervals, len(chains.x), size)
         here = slice_of(done, intervals, every)
         compiled(("cpu", "lanes"), lambda: _compile(gibbs, part(done, 0, every), targets[0]))
 
         def play_block(block):
-            _play_block(
-                gibbs, program, here, targets[block[0] // shape[1]], chains, block, done + 1, found
-            )
+            target = targets[block[0] // shape[1]]
+            _play_block(gibbs, program, here, target, chains, block, done + 1, records)
 
         together = program.ladder * (2 if program.clusters else 1)
         in_threads(play_block, make_blocks(chains.steps.reshape(shape), together, threads), threads)
         after = as_states(sampler, before, chains, program.levels, intervals * every)
-        return after, as_trace(program, found, *shape, size)
+        return after, as_trace(program, records, *shape, size)
 
     return advance

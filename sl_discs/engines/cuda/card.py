@@ -190,7 +190,6 @@ class Card:
             self._instances = self._put(instances)
 
     def _check(self, what: str, needed: int, advice: str) -> None:
-        """Raises InputError if the bytes that are needed are not free."""
         context = self._cuda.current_context()
         free, _ = context.get_memory_info()
         if needed > free:

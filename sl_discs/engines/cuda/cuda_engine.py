@@ -306,7 +306,6 @@ def _parts(num_instances: int, devices: int) -> list[slice]:
 
 
 def _share(group: Any, part: slice) -> Any:
-    """Returns some entries of each array."""
     return type(group)(*(leaf[part] if np.ndim(leaf) else leaf for leaf in group))
 
 

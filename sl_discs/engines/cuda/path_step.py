@@ -39,7 +39,8 @@ from sl_discs.engines.cuda.registers import (
 from sl_discs.engines.cuda.running_sums import JUST_BELOW, OWN, make_running_sums
 from sl_discs.engines.cuda.warp import WIDTH, Warp
 
-# A mass that is smaller than this part of the total is summed anew.
+# A mass that is smaller than this part of the total is summed anew: as a difference from the total
+# it would have lost 12 of the 24 bits of float32.
 _CANCELLED = f32(2.0**-12)
 # Weights are at least exp(-80) where they are all that is left, as in `samplers.draws`.
 _LEAST = f32(math.exp(-80))
@@ -87,6 +88,9 @@ def make_step(warp: Warp, kind: KernelKind):
     @jit
     def sum_weights(lane: Lane, shared: Shared, top, thread):
         """Writes the weights and their running sums; returns their total."""
+        # Site m of a lane is at m threads + thread, so that the lanes of a warp write 32 numbers
+        # side by side, to 32 banks of shared memory at once. Relative to the largest logit no
+        # weight overflows, and the largest is 1.
         part = ZERO
         for m in range(sites):
             weight = exp2(lane.logits[m] - top)
@@ -127,9 +131,14 @@ def make_step(warp: Warp, kind: KernelKind):
     ):
         """Draws `length` times; returns the numbers of sites and of repeats, which it lists."""
         number = thread % lanes
-        taken, repeats, begin = 0, 0, 0
-        # A round whose weights are those of sites left finds one of them; so many end even if no
-        # weight is a number.
+        taken = 0
+        repeats = 0
+        begin = 0
+        # All lanes look for a site at once, and find the same one more often as fewer have the
+        # mass: then another round follows, with further words. What is found at once costs one
+        # binary search, whatever the number of draws up to 31.
+        # Of WIDTH words after new weights at least one finds a site, so WIDTH words a draw are
+        # enough; and where a weight is NaN, and no site is ever found, they end the loop.
         while taken + repeats < length and begin <= WIDTH * length:
             if begin > 0:
                 publish(lane.flips, shared.flips, thread)
@@ -137,7 +146,8 @@ def make_step(warp: Warp, kind: KernelKind):
                     mass = sum_left(lane, shared, top, thread)
                 wait()
                 word, other = threefry(inputs.key0, inputs.key1, inputs.number, u32(begin + number))
-            # Number of words, and number of draw.
+            # The number of the words. Every 32nd pair decides about the step itself, so k - k // 32
+            # is the number of the draw.
             k = begin + number
             wanted = k % WIDTH != OWN and (not replacement or k - k // WIDTH < length)
             site = i32(0)
@@ -175,6 +185,9 @@ def make_step(warp: Warp, kind: KernelKind):
         """Returns the sum of the logarithms of the masses before the draws, in the listed order or
         backwards.
         """
+        # The mass before draw j is that of the sites that are never drawn, plus the weights of the
+        # draws from j on. One difference leaves the first part; where it cancels, it is a sum over
+        # all lanes instead.
         rest = mass - drawn_weight(shared, taken, number)
         if rest < _CANCELLED * mass:
             rest = ZERO
@@ -202,6 +215,8 @@ def make_step(warp: Warp, kind: KernelKind):
         """Returns the sum of l(x) - l(y) over the repeated draws, with the spins and logits
         of y.
         """
+        # The sums of weights are not needed any more, so their memory passes on what the lanes of
+        # the sites know to all lanes.
         for m in range(sites):
             if bit(lane.flips, m) != 0:
                 # With the field of x and the flipped spin, l(x) has the other sign.
@@ -237,9 +252,13 @@ def make_step(warp: Warp, kind: KernelKind):
                 if length == 1
                 else log_masses(lane, shared, top, mass, taken, number, forwards)
             )
+        # Ky lies beside Kx until the test, so that a rejected proposal costs nothing to undo: the
+        # bits of the spins are flipped for the logits at y, and back.
         add_rows(lane, shared, target, taken, thread)
         flip(lane)
         top_there = weigh(lane, shared, lane.other, target, inputs, thread)
+        # Logarithms are to the base 2, for which cards have instructions. Weights at x and at y are
+        # relative to different largest logits, once for each draw.
         ratio = f32(length) * (top - top_there)
         if replacement:
             part = ZERO

@@ -349,10 +349,11 @@ def make_play(warp: Warp, kind: KernelKind) -> Callable:
 
 # Bytes of shared memory that a block has on every card.
 _SHARED = 48 << 10
-# Warps among which kernels that want more divide the registers of a multiprocessor: each thread has
-# 168 then, and a few of its words are in memory. It is those that weigh so many sites a lane; told
-# so, others would take more.
-_WARPS, _MANY_SITES = 12, 24
+# Kernels with many sites a lane would take more registers than a multiprocessor has for this many
+# warps: told to leave room for them, the compiler gives each thread 168, and keeps a few words in
+# memory. Kernels with fewer sites need less, and would take more if they were told so.
+_WARPS = 12
+_MANY_SITES = 24
 
 
 def needed_by(kind: KernelKind) -> dict[str, bool]:
