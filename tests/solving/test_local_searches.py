@@ -1,13 +1,15 @@
-"""The local search on vertex covers: always covers, smallest ones on small graphs, and a fair rival
-of annealing.
+"""Local searches: on vertex covers, always covers, smallest ones on small graphs, and a fair rival
+of annealing; and the tabu search, on values that chains of 32 bits cannot tell apart.
 """
 
 import functools
 import itertools
+import math
 
 import networkx as nx
 import numpy as np
 import pytest
+from enumerated import optimum
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -15,6 +17,7 @@ import sl_discs
 from sl_discs.instances.graph import Graph, complement, graph_from_networkx
 from sl_discs.solving.cover_search import CoverSearch, cover_search, greedy_state
 from sl_discs.solving.rounds import Rounds
+from sl_discs.solving.tabu_search import TabuSearch, tabu_search
 from sl_discs.testing.conformance import all_states
 
 pytestmark = pytest.mark.usefixtures("limits_in_cpu_time")
@@ -67,14 +70,24 @@ def test_smallest_covers_of_any_small_graph(size, seed, density):
     assert searching.state.sum() == smallest_cover(graph)
 
 
-def test_searches_depend_on_the_seed_and_the_number_of_steps_alone():
-    graph = graph_of(nx.gnp_random_graph(150, 0.1, seed=1))
-    whole, parts, other = (CoverSearch(graph, seed, covers=True, walks=2) for seed in (5, 5, 6))
+def states_of(search):
+    """The state of each walk."""
+    if isinstance(search, TabuSearch):
+        return [walk.x.tolist() for walk in search._walks]
+    return [walk.moved.tolist() for walk in search._searches]
+
+
+@pytest.mark.parametrize("make", [TabuSearch, CoverSearch])
+def test_walks_depend_on_the_seed_and_the_number_of_steps_alone(make):
+    given, more = sl_discs.maxcut(nx.gnp_random_graph(60, 0.2, seed=1)), {}
+    if make is CoverSearch:
+        given, more = graph_of(nx.gnp_random_graph(150, 0.1, seed=1)), {"covers": True}
+    whole, parts, other = (make(given, seed, walks=2, **more) for seed in (5, 5, 6))
     for one, lengths in (whole, [3_000]), (other, [3_000]), (parts, [1, 999, 2_000]):
         for steps in lengths:
             one.play(steps)
-    moved = [[search.moved.tolist() for search in one._searches] for one in (whole, parts, other)]
-    assert moved[0] == moved[1] != moved[2] and moved[0][0] != moved[0][1]
+    states = [states_of(search) for search in (whole, parts, other)]
+    assert states[0] == states[1] != states[2] and states[0][0] != states[0][1]
 
 
 def test_a_planted_set_is_found_in_every_form():
@@ -102,6 +115,8 @@ def test_graphs_that_are_too_large_for_a_trial_or_have_weights_have_no_search():
     assert cover_search(many, 0, 10.0, 1) is not None and cover_search(many, 0, 0.1, 1) is None
     assert cover_search(sl_discs.maxclique(nx.empty_graph(200)), 0, 1e-3, 1) is None
     assert cover_search(sl_discs.mis(nx.path_graph(3), weight=[1, 2, 1]), 0, 1.0, 1) is None
+    cut = sl_discs.maxcut(nx.cycle_graph(2_000))
+    assert tabu_search(cut, 0, 1.0, 1) is not None and tabu_search(cut, 0, 1e-3, 1) is None
 
 
 def formula_graph(num_variables: int, num_clauses: int, seed: int) -> nx.Graph:
@@ -243,3 +258,47 @@ def test_a_limit_too_short_for_one_annealing_has_the_greedy_answer():
         assert sl_discs.solve(problem, **short, presolve=True).best_value >= greedy
     with pytest.warns(UserWarning, match="one short annealing"):
         assert sl_discs.solve(problem, "metropolis", **short).best_value < greedy
+
+
+# The tabu search.
+
+
+def tabu_problems():
+    rng = np.random.default_rng(1)
+    graph = nx.gnp_random_graph(12, 0.5, seed=2)
+    nx.set_edge_attributes(
+        graph, {edge: int(rng.integers(-9, 10)) for edge in graph.edges}, "weight"
+    )
+    Q = rng.normal(size=(12, 12))
+    return (
+        sl_discs.maxcut(graph),
+        sl_discs.qubo(Q, maximise=True),
+        sl_discs.ising(rng.normal(size=12), Q, offset=2.0),
+    )
+
+
+@pytest.mark.parametrize("problem", tabu_problems(), ids=lambda problem: problem.kind)
+def test_the_best_state_of_a_small_problem_is_found_and_kept(problem):
+    search = TabuSearch(problem, seed=3, walks=2)
+    values = []
+    for steps in 1, 20, 2_000:
+        assert search.play(steps)
+        values.append(
+            problem.evaluate(search.state[None]).values[0] * (1 if problem.maximise else -1)
+        )
+    assert values == sorted(values)
+    assert problem.evaluate(search.state[None]).values[0] == optimum(problem)
+
+
+@pytest.mark.parametrize("how", [{}, {"time_limit": 2.0}])
+def test_numbers_of_24_bits_are_parted_better_than_chains_can_tell(how):
+    """Sums of squares have 54 bits. Chains alone end at a difference above 1,000; annealing in
+    doubles at 331.
+    """
+    numbers = np.random.default_rng(0).integers(1, 2**24, 60).astype(float)
+    couplings = np.triu(2 * np.outer(numbers, numbers), 1)
+    problem = sl_discs.ising(None, couplings, offset=float(numbers @ numbers))
+    result = sl_discs.solve(problem, seed=0, **how)
+    sides = np.array([result.best_sample[label] for label in problem.labels])
+    assert result.best_value == (sides @ numbers) ** 2
+    assert math.sqrt(result.best_value) < 300
