@@ -32,7 +32,7 @@ ROOMS = {
     "localization": (3_300, 3_300),
     "engines": (42_500, 42_500),
     "chains": (6_900, 6_900),
-    "experiment": (16_700, 16_848),
+    "experiment": (16_700, 16_933),
     "solving": (30_500, 31_780),
     "sampling": (27_000, 27_433),
     "testing": (5_500, 5_500),

@@ -329,7 +329,8 @@ def plot_trajectories(record: ExperimentRecord, path: str | os.PathLike | None =
     """Returns a matplotlib figure of each sampler's running best, and of the temperature.
 
     With a path it is written there instead, as a PNG file, atomically. A dot at the end is the mean
-    verified best of the table, in which no penalty counts. Problems that are compared in per cent
+    verified best of the table, in which no penalty counts, and a band the standard error of the
+    distance to the best value of each instance. Problems that are compared in per cent
     of the reference are drawn in per cent if every instance has a reference. InputError without
     matplotlib.
     """
@@ -351,7 +352,8 @@ def _paint(record: ExperimentRecord, figure) -> None:
     }
 
     best, temperature = figure.subplots(2, sharex=True, height_ratios=(4, 1))
-    title = f"{record.dataset.name}: mean ± standard error over {_instances(record)}"
+    title = f"{record.dataset.name}: mean over {_instances(record)}\n"
+    title += "band: standard error of the distance to each instance's best"
     figure.suptitle(title, x=0.01, ha="left", fontsize=10)
     _draw_best(best, record, colours, in_percent)
     best.set_ylabel(f"running best{' less penalties' if kind.penalty is not None else ''} ({unit})")
@@ -367,23 +369,28 @@ def _draw_best(
     axes, record: ExperimentRecord, colours: Mapping[str, str], in_percent: bool
 ) -> None:
     kind = record.kind
-    means, ends, top = [], [], -np.inf  # times the sign, so that the best is at the top
+    trajectories, finals = {}, {}
     for name, sampler in record.samplers.items():
-        divisors = references(sampler)
-        scale = 1.0 if divisors is None or not in_percent else 100.0 / divisors
-        values = scale * sampler.trajectory
+        scale = 100.0 / np.asarray(references(sampler)) if in_percent else 1.0
+        trajectories[name] = scale * sampler.trajectory
+        finals[name] = scale * best_values(sampler)
+    best = kind.sign * np.max([kind.sign * final for final in finals.values()], axis=0)
+    means, ends, top = [], [], -np.inf  # times the sign, so that the best is at the top
+    for name, values in trajectories.items():
         count = values.shape[1]
         mean = values.mean(axis=1)
-        error = values.std(axis=1, ddof=min(1, count - 1)) / np.sqrt(count)
+        # Instances differ in size more than samplers do in quality.
+        behind = values - best
+        error = behind.std(axis=1, ddof=min(1, count - 1)) / np.sqrt(count)
         means.append(kind.sign * mean)
         top = max(top, np.max(kind.sign * mean + error))
         line = "-" if name.startswith("sl_") else (0, (4, 2))
         axes.plot(record.logged_steps, mean, label=name, color=colours[name], linestyle=line)
-        end = np.mean(scale * best_values(sampler))
+        end = np.mean(finals[name])
         ends.append(kind.sign * end)
-        axes.plot(
-            record.logged_steps[-1], end, "o", color=colours[name], markersize=4, clip_on=False
-        )
+        # A base's dot is a ring, so that neither hides the other.
+        dot = {"ms": 4} if name.startswith("sl_") else {"ms": 7, "mfc": "none"}
+        axes.plot(record.logged_steps[-1], end, "o", color=colours[name], clip_on=False, **dot)
         band = mean - error, mean + error
         axes.fill_between(record.logged_steps, *band, color=colours[name], alpha=0.2, linewidth=0)
     # Of a sampler that never leaves its penalties, only the dot may be in the panel.

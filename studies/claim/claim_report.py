@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from pathlib import Path
 from typing import Any
 
@@ -44,6 +45,13 @@ from sl_discs.support.figures import COLOURS, can_draw, or_warn, save_figure
 from sl_discs.support.files import write_text
 
 _LETTERS = {DEFAULTS: "(a)", SEARCHED: "(b)", NULL: "(c)", BOTH: "(d)", SAME_ANNEALING: "(f)"}
+_IN_WORDS = {
+    DEFAULTS: "both at defaults",
+    SEARCHED: "localization searched",
+    NULL: "the same search, tilt off",
+    BOTH: "both searched",
+    SAME_ANNEALING: "annealing of the base",
+}
 _SIZES = (32, 128, 256, 512, 1_024)
 _BEST_OF = (1, 2, 5, 10, 20, 50, 100)
 ALPHA = 0.05
@@ -489,45 +497,67 @@ all choices of n trials. The best of 1 is their mean, and with the tilt off it s
 
 
 def draw_forest(rows: list[dict], path: Path) -> Path:
-    """A row for each set and sampler, a panel for each problem: the published gain (diamond), each
-    arm's interval.
+    """A row for each set and sampler, a panel for each problem: the 95 % intervals of the published
+    gain and of each arm, side by side.
+
+    The paper gives no error of its gains: theirs is that of its number of graphs with the spread
+    of ours at defaults.
     """
     arms = [arm for arm in _LETTERS if any(row["arm"] == arm for row in rows)]
     groups: dict[str, dict[tuple[str, str], list[dict]]] = {}
-    for row in rows:
+    for row in (row for row in rows if row["arm"] in arms):
         problem = PUBLISHED[row["dataset"]].problem
         groups.setdefault(problem, {}).setdefault((row["dataset"], row["sampler"]), []).append(row)
+    # Each pair has a lane for the published gain, one for each of its arms, and half of one above
+    # and below.
+    lanes = {
+        problem: np.cumsum([0, *(len(mine) + 2 for mine in pairs.values())])
+        for problem, pairs in groups.items()
+    }
 
     def paint(figure):
-        panels = figure.subplots(
-            len(groups), 1, height_ratios=[len(pairs) for pairs in groups.values()], squeeze=False
-        )
-        for axes, (problem, pairs) in zip(panels[:, 0], groups.items(), strict=True):
+        heights = [starts[-1] for starts in lanes.values()]
+        panels = figure.subplots(len(groups), 1, height_ratios=heights, squeeze=False)[:, 0]
+        for axes, (problem, pairs) in zip(panels, groups.items(), strict=True):
+            starts = lanes[problem]
             for place, mine in enumerate(pairs.values()):
-                if mine[0]["published"] is not None:
-                    axes.plot(
-                        mine[0]["published"], place, "D", color="black", markersize=4, zorder=3
-                    )
-                for row in mine:
-                    rank = arms.index(row["arm"])
-                    height = place + 0.5 * ((rank + 0.5) / len(arms) - 0.5)
-                    style = {"fmt": "o", "markersize": 3, "color": COLOURS[rank], "linewidth": 1}
-                    axes.errorbar(row["mean"], height, xerr=row["ci95"][1] - row["mean"], **style)
+                top = starts[place]
+                axes.axhspan(top, starts[place + 1], color="0.95" if place % 2 else "1")
+                _interval(axes, mine[0]["published"], _published_half(mine[0]), top + 1, "D", "k")
+                for lane, row in enumerate(mine, 2):
+                    half = row["ci95"][1] - row["mean"]
+                    colour = COLOURS[arms.index(row["arm"])]
+                    _interval(axes, row["mean"], half, top + lane, "o", colour)
             axes.axvline(0, color="grey", linewidth=0.8)
             labels = [
                 f"{dataset.removeprefix(f'{problem}/')}  {sampler}" for dataset, sampler in pairs
             ]
             unit = {"nodes": "nodes", "%": "per cent of the reference"}[mine[0]["unit"]]
-            axes.set_yticks(range(len(pairs)), labels, fontsize=6.5)
-            axes.set_ylim(len(pairs) - 0.4, -0.6)
+            axes.set_yticks((starts[:-1] + starts[1:]) / 2, labels, fontsize=6.5)
+            axes.set_ylim(starts[-1], 0)
             axes.set_xlabel(f"{problem}: localized minus base, {unit}")
-        first = panels[0, 0]
-        first.plot([], [], "D", color="black", markersize=4, label="published")
+        panels[0].plot([], [], "D-", color="k", markersize=3, label="published, spread of ours")
         for colour, arm in zip(COLOURS, arms, strict=False):
-            first.plot([], [], "o-", color=colour, markersize=3, label=f"{_LETTERS[arm]} {arm}")
-        figure.legend(
-            *first.get_legend_handles_labels(), loc="outside lower center", ncols=5, frameon=False
-        )
+            label = f"{_LETTERS[arm]} {_IN_WORDS[arm]}"
+            panels[0].plot([], [], "o-", color=colour, markersize=3, label=label)
+        handles = panels[0].get_legend_handles_labels()
+        figure.legend(*handles, loc="outside upper center", ncols=3, frameon=False)
 
-    height = 0.24 * sum(len(pairs) for pairs in groups.values()) + 1.4
+    height = 0.043 * sum(starts[-1] for starts in lanes.values()) + 1.6
     return save_figure(path, (7.0, height), paint)
+
+
+def _published_half(row: dict) -> float | None:
+    """Half of the interval of a published gain; None where the paper has no spread."""
+    paper = published_row(row["dataset"], SAMPLERS[row["sampler"]].base)
+    if paper is None or not paper.std:
+        return None
+    graphs = PUBLISHED[row["dataset"]].published_n
+    return 1.96 * row["se"] * math.sqrt(row["n"] / graphs)
+
+
+def _interval(
+    axes, mean: float, half: float | None, height: float, marker: str, colour: str
+) -> None:
+    style = {"fmt": marker, "markersize": 2.5, "color": colour, "linewidth": 1}
+    axes.errorbar(mean, height, xerr=half, **style)

@@ -9,11 +9,12 @@ cent, and as a share of the published gain. Writes counting.md.
 
 from __future__ import annotations
 
+import itertools
 import json
 import sys
 import tarfile
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -33,15 +34,21 @@ _ANNEALING = ("t_schedule", "init_temperature", "final_temperature", "decay_rate
 
 
 class Played(NamedTuple):
-    """A cell: its number of graphs, and the means of the best over all and over logged steps."""
+    """A cell: the digest and the number of its graphs, the mean best over all steps, and the mean
+    running best at the logged ones.
+    """
 
+    block: str
     graphs: int
     every_step: float
-    logged: float
+    steps: list[int]
+    trajectory: list[float]
 
 
-def cells_at_defaults() -> Iterator[tuple[str, str, Played]]:
-    """Yields set, sampler and means of each cell of a base sampler at its defaults."""
+def cells_at_defaults(prefixes: Sequence[str] = ("",)) -> Iterator[tuple[str, str, Played]]:
+    """Yields set, sampler and means of each cell at the defaults: of base samplers, and with the
+    prefix `sl_` of localized ones.
+    """
     with tarfile.open(HERE / "cells.tar.xz") as archive:
         for member in archive:
             file = archive.extractfile(member)
@@ -53,13 +60,20 @@ def cells_at_defaults() -> Iterator[tuple[str, str, Played]]:
             annealing = PUBLISHED[played["dataset"]].experiment()
             if any(played["settings"][key] != annealing[key] for key in _ANNEALING):
                 continue
-            for name, variant in SAMPLERS.items():
-                defaults = method_fields(variant.base) | variant.changes
-                if played["sampler"]["name"] == variant.base and all(
+            values = Played(
+                played["graphs_sha256"],
+                len(cell["best"][0]),
+                float(np.mean(cell["best"])),
+                cell["logged_steps"],
+                cell["trajectory"],
+            )
+            for name, prefix in itertools.product(SAMPLERS, prefixes):
+                method = prefix + SAMPLERS[name].base
+                defaults = method_fields(method) | SAMPLERS[name].changes
+                if played["sampler"]["name"] == method and all(
                     defaults.get(key) == value for key, value in sampler.items()
                 ):
-                    means = float(np.mean(cell["best"])), float(cell["trajectory"][-1])
-                    yield played["dataset"], name, Played(len(cell["best"][0]), *means)
+                    yield played["dataset"], prefix + name, values
 
 
 def rows_of(cells: Iterator[tuple[str, str, Played]]) -> list[dict[str, Any]]:
@@ -70,7 +84,9 @@ def rows_of(cells: Iterator[tuple[str, str, Played]]) -> list[dict[str, Any]]:
     rows = []
     for (dataset, sampler), found in sorted(played.items()):
         graphs = [cell.graphs for cell in found]
-        added = np.average([cell.every_step - cell.logged for cell in found], weights=graphs)
+        added = np.average(
+            [cell.every_step - cell.trajectory[-1] for cell in found], weights=graphs
+        )
         if graph_kind(dataset.partition("/")[0]).in_percent:
             added *= 100 / np.average([cell.every_step for cell in found], weights=graphs)
         published = published_gain(dataset, sampler)
