@@ -31,8 +31,6 @@ _LEAST_GROUPS = 8
 _WORST = 16
 # The tails beyond these quantiles have an effective sample size of their own.
 _TAILS = 0.05, 0.95
-# If this many times as many draws would be needed, another method is recommended.
-_HOPELESS = 100
 
 
 class Diagnostic(NamedTuple):
@@ -73,16 +71,14 @@ def worst_variables(bits: UInt8[np.ndarray, "C D W"], size: int) -> list[int]:
     """Returns the places of the variables for which halves of groups differ most relative to their
     variance, the worst first.
     """
-    groups, draws = bits.shape[:2]
-    half = draws // 2
-    ones = np.zeros((2, groups, size))
-    for number, part in enumerate((bits[:, :half], bits[:, draws - half :])):
-        for _, states in pieces(part, size):
-            ones[number] += states.sum(axis=1, dtype=np.int64)
-    means = ones.reshape(-1, size) / max(half, 1)
-    spread = _r_hat(
-        means, (means * (1 - means)).mean(axis=0) * half / max(half - 1, 1), max(half, 1)
-    )
+    halves = _halves(bits)
+    count = max(halves.shape[1], 1)
+    ones = np.zeros((len(halves), size))
+    for _, states in pieces(halves, size):
+        ones += states.sum(axis=1, dtype=np.int64)
+    means = ones / count
+    within = (means * (1 - means)).mean(axis=0) * count / max(count - 1, 1)
+    spread = _r_hat(means, within, count)
     return np.argsort(-spread, kind="stable")[:_WORST].tolist()
 
 
@@ -115,9 +111,9 @@ def diagnose(
             folded = _z_scores(np.abs(_halves(values) - np.median(values)))
             r_hat = max(_r_hat_of(scores), _r_hat_of(folded))
             if effective is None:
-                bulk = _effective(scores)
+                bulk = effective_size(scores)
                 tail = min(
-                    _effective(_halves(values <= np.quantile(values, q)).astype(float))
+                    effective_size(_halves(values <= np.quantile(values, q)).astype(float))
                     for q in _TAILS
                 )
                 # If almost all values are equal, so are the quantiles, and tails carry no
@@ -127,10 +123,11 @@ def diagnose(
     return Diagnostic(name, r_hat, min(bulk, most), min(tail, most))
 
 
-def _halves(values: Num[np.ndarray, "C D"]) -> Num[np.ndarray, "M H"]:
+def _halves(values: Num[np.ndarray, "C D *shape"]) -> Num[np.ndarray, "M H *shape"]:
     """Returns both halves of each group, without the middle draw of an odd number."""
-    half = values.shape[1] // 2
-    return np.concatenate([values[:, :half], values[:, -half:]])
+    draws = values.shape[1]
+    half = draws // 2
+    return np.concatenate([values[:, :half], values[:, draws - half :]])
 
 
 def _z_scores(values: Float64[np.ndarray, "M H"]) -> Float64[np.ndarray, "M H"]:
@@ -144,7 +141,7 @@ def _r_hat_of(values: Float64[np.ndarray, "M H"]) -> float:
     return float(_r_hat(values.mean(axis=1), values.var(axis=1, ddof=1).mean(), values.shape[1]))
 
 
-def _effective(values: Float64[np.ndarray, "M H"]) -> float:
+def effective_size(values: Float64[np.ndarray, "M H"]) -> float:
     """Returns how many independent draws the mean of M chains of H draws is worth; NaN if all
     values agree.
 
@@ -182,16 +179,16 @@ def r_hat_limit(num_groups: int, effective: float, tests: int = 1) -> float:
     return max(MOST_R_HAT, by_chance)
 
 
-def least_ess(num_groups: int, tests: int = 1) -> float:
+def least_ess(num_groups: int, tests: int) -> float:
     """Returns the least acceptable of `tests` effective sample sizes that are estimated from the
     draws.
 
     Estimates scatter, and the least of many is too low: by chance the means of some halves of
-    groups are far apart, which counts as autocorrelation. The limit is about the median of the
-    least estimate, or below it, where all variables are worth `LEAST_ESS` draws: these medians are
-    340, 275 and 240 for 30, 300 and 1,000 variables of 8 groups, and the limits 288, 258 and 246.
+    groups are far apart, which counts as autocorrelation. The exponent was fitted: where all
+    variables are worth `LEAST_ESS` draws of 8 groups, one in twenty of the least estimates of 30,
+    300 and 1,000 variables is below 267, 181 and 155, and the limits are 245, 207 and 193.
     """
-    return LEAST_ESS / math.sqrt(max(1.0, _spread(num_groups, 0.5 / tests)))
+    return LEAST_ESS / max(1.0, _spread(num_groups, 0.5 / tests)) ** 0.75
 
 
 def _spread(num_groups: int, chance: float) -> float:
@@ -203,11 +200,20 @@ def _spread(num_groups: int, chance: float) -> float:
 
 
 def above(found: float, limit: float, digits: int) -> str:
-    """Returns both numbers in words, with as many digits as tell them apart, and at least these."""
+    """Returns both numbers in words, the first at most as 99, with as many digits as tell them
+    apart, and at least these.
+    """
+    found = min(found, 99)
     for more in range(digits, 12):
         if f"{found:.{more}f}" != f"{limit:.{more}f}":
             break
     return f"{found:.{more}f}, above {limit:.{more}f}"
+
+
+def disagreement(found: Diagnostic) -> str:
+    """Returns in words what an R-hat above its limit shows."""
+    r_hat = above(found.r_hat, found.limit, 3)
+    return f"R-hat of {found.name} is {r_hat}: groups with different starts disagree"
 
 
 def _keep_parity(bits: UInt8[np.ndarray, "C D W"]) -> bool:
@@ -253,20 +259,16 @@ def judge(
     ]
     shares = []
     times = 1
-    enough = LEAST_ESS if effective else least_ess(groups, size)
-    for some, limit in (scalars, LEAST_ESS), (variables, enough):
+    # What is known, from round trips as well, is not estimated. Bulk and tail are two estimates.
+    is_known = effective is not None or drawn.most_effective < LEAST_ESS
+    for some, tests in (scalars, 2 * len(scalars)), (variables, size):
+        limit = LEAST_ESS if is_known else least_ess(groups, tests)
         shares += [(min(one.ess_bulk, one.ess_tail) / limit, one.name, limit) for one in some]
-        for one in [one for one in some if one.r_hat > one.limit][:1]:
-            said = f"R-hat of {one.name} is {above(min(one.r_hat, 99), one.limit, 3)}"
-            reasons.append(f"{said}: groups with different starts disagree")
+        reasons += [disagreement(one) for one in some if one.r_hat > one.limit][:1]
     share, name, limit = min(shares)
     if share < 1 and not drawn.exact:
         times = 1 if drawn.remedy else math.ceil(1.2 / max(share, 1 / limit))
-        more = (
-            f"draw about {times} times as many"
-            if times < _HOPELESS
-            else "draw many more, or use another method"
-        )
+        more = f"draw about {times} times as many, or use another method"
         said = f"the effective sample size of {name} is {share * limit:.0f}, below {limit:.0f}"
         reasons.append(f"{said}: {drawn.remedy or more}")
     return (*scalars, *variables), Verdict(not reasons, tuple(reasons), times)

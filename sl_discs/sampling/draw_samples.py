@@ -65,18 +65,25 @@ METHODS: dict[str, Callable[[Request, Budget], Drawn]] = {
     "exact": exact.draw,
 }
 AUTO = "auto"
+# Methods that `auto` tries before tempering, when it does, and why.
+_TRIED = {
+    "low_rank": (low_rank.applies, "few directions stand out from the couplings"),
+    "chain": (tempering.needs_no_ladder, "chains at all temperatures forget their starts"),
+}
 # Those that give a curve over temperatures.
 _CURVES = "exact", "tempering"
 ENGINES = "auto", "cpu", "reference"
 # The most variables that `auto` enumerates, and the parts of a time limit for the search for
-# certificates and for low-rank localization.
-_ENUMERATED, _SEARCH_PART, _LOW_RANK_PART = 16, 0.2, 0.6
+# certificates and for each method that may not be enough.
+_ENUMERATED, _SEARCH_PART, _TRIED_PART = 16, 0.2, 0.6
 # Independent groups. Where the draws of a group depend on each other, more of them are needed; and
 # 16 chains, in step on the CPU engine, give two to three times the effective draws a second of 8.
 _GROUPS = {"chain": 16, "low_rank": 16}
 _USUAL_GROUPS = 8
 # Draws where no number is given, and by how much it may grow until there are enough effective ones.
 _USUAL_DRAWS, _MOST_TIMES = 1_000, 16
+# Where chains need so many times as many draws at most, `auto` tries no ladder.
+_FEW_TIMES = 4
 # The largest value and temperature of chains, whose numbers are in single precision.
 _LARGEST = 1e30
 # Values that are this part of the temperature apart, as what chains round is, change draws.
@@ -174,18 +181,12 @@ def _kernel(name: str, fields: Mapping[str, Any]) -> Sampler:
 
 def _temperatures(given: Any) -> float | tuple[float, ...]:
     """Returns one temperature as a float, and several as a tuple, in their order."""
-    if isinstance(given, list | tuple) or getattr(given, "shape", None):
-        several = real_array("temperature", given)
-        if (
-            several.ndim != 1
-            or not several.size
-            or not (np.isfinite(several) & (several > 0)).all()
-        ):
-            raise InputError(
-                f"temperature is {shown(given)}; expected numbers above 0, or one", "temperature"
-            )
-        return tuple(several.tolist())
-    return float(real("temperature", given, above=0))
+    found = real_array("temperature", given)
+    if found.ndim > 1 or not np.all((found > 0) & (found < np.inf)) or not found.size:
+        raise InputError(
+            f"temperature is {shown(given)}; expected numbers above 0, or one", "temperature"
+        )
+    return tuple(found.tolist()) if found.ndim else found.item()
 
 
 @dataclasses.dataclass(frozen=True)
@@ -258,10 +259,6 @@ class SampleOptions:
         """Those of a curve; none where a single temperature is given."""
         return self.temperature if isinstance(self.temperature, tuple) else ()
 
-    def groups_of(self, method: str) -> int:
-        """Returns the number of groups of a method's draws."""
-        return _GROUPS.get(method, _USUAL_GROUPS) if self.groups is None else self.groups
-
 
 @dataclasses.dataclass(frozen=True)
 class _Run:
@@ -301,7 +298,7 @@ class _Run:
                 return dataclasses.replace(found, interrupted=True)
         return found
 
-    def _request(self, method: str, times: int) -> Request:
+    def request(self, method: str, times: int) -> Request:
         """Returns what a method is asked for: `times` as many draws as usual; InputError for what
         it cannot do.
         """
@@ -323,8 +320,8 @@ class _Run:
             if engine == "cpu":
                 raise InputError(f"engine 'cpu' {needs} engine, such as 'reference'", "engine")
             engine = "reference"
-        groups = options.groups_of(method)
-        each = -(-(_USUAL_DRAWS if options.draws is None else options.draws) // groups)
+        groups = options.groups or _GROUPS.get(method, _USUAL_GROUPS)
+        each = -(-(options.draws or _USUAL_DRAWS) // groups)
         return Request(
             terms,
             options.lowest,
@@ -341,7 +338,7 @@ class _Run:
         """Makes draws once."""
         problem = self.problem
         terms = self.terms
-        request = self._request(method, times)
+        request = self.request(method, times)
         budget = self.budget(method, part)
         drawn = METHODS[method](request, budget)
         draw_s = budget()
@@ -417,15 +414,10 @@ def _limits(request: Request, drawn: Drawn, values: Float64[np.ndarray, "C D"]) 
     temperature = request.temperature
     if not drawn.exact:
         kernel = _kernel(request.sampler, request.fields)
-        if not kernel.exact:
+        if not (kernel.exact and kernel.is_ergodic(terms.num_sites)):
             found.append(
-                f"the sampler {request.sampler} is not exact with these settings, which are meant "
-                "to optimise"
-            )
-        if not kernel.is_ergodic(terms.num_sites):
-            found.append(
-                f"the sampler {request.sampler} does not reach every state with these settings; "
-                "change them, or use gibbs"
+                f"the sampler {request.sampler} is not exact with these settings, or does not "
+                "reach every state; change them, or use gibbs"
             )
     apart = 0.0 if drawn.exact and isinstance(terms, Coefficients) else terms.resolution(values)
     if apart > _MOST_APART * temperature:
@@ -516,22 +508,24 @@ def _check_range(terms: Terms, temperature: float) -> None:
 def _choose(run: _Run) -> Samples:
     """Chooses a method, and draws by it."""
     terms = run.terms
-    temperature = run.options.lowest
     if terms.num_sites <= _ENUMERATED:
         return run("exact", f"auto: {terms.num_sites} variables are enumerated")
     if isinstance(terms, Coefficients) and exact.is_narrow(terms):
         return run("exact", "auto: the graph of couplings has a small treewidth")
-    _check_range(terms, temperature)
-    if run.options.temperatures:
+    request = run.request("tempering", 1)
+    if request.temperatures:
         return run("tempering", "auto: a ladder holds all temperatures")
     is_over = run.budget("auto", _SEARCH_PART).after(1.0)
     # Agreement of chains is no reason to trust them: all of them may have found the same mode.
-    if mixes_fast(terms, temperature, is_over):
+    if mixes_fast(terms, request.temperature, is_over):
         return run("chain", "auto: a local sampler is known to mix fast here")
     why = "auto: nothing is known of how fast a local sampler mixes here"
-    if isinstance(terms, Coefficients) and low_rank.applies(terms, temperature, is_over):
-        found = run("low_rank", "auto: few directions stand out from the couplings", _LOW_RANK_PART)
-        if found.reliable or found.interrupted:
-            return found
-        why = f"auto: low_rank was not enough ({found.verdict.reasons[0]})"
+    for method, (applies, reason) in _TRIED.items():
+        if isinstance(terms, Coefficients) and applies(request, is_over):
+            found = run(method, f"auto: {reason}", _TRIED_PART)
+            # More draws are enough, and a ladder would need them too.
+            needs_more = method == "chain" and 1 < found.verdict.times <= _FEW_TIMES
+            if found.reliable or found.interrupted or needs_more:
+                return found
+            why = f"auto: {method} was not enough ({found.verdict.reasons[0]})"
     return run("tempering", why)

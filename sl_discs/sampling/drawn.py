@@ -44,7 +44,7 @@ def unpacked(bits: UInt8[np.ndarray, "*B W"], size: int, first: int = 0, last: i
     """
     last = size if last is None else last
     here = slice(first // 8, -(-last // 8))
-    return np.unpackbits(np.asarray(bits[..., here]), axis=-1, count=last - first).view(np.int8)
+    return np.unpackbits(bits[..., here], axis=-1, count=last - first).view(np.int8)
 
 
 def pieces(bits: UInt8[np.ndarray, "C D W"], size: int):
@@ -54,7 +54,7 @@ def pieces(bits: UInt8[np.ndarray, "C D W"], size: int):
     step = max(1, _PIECE // max(1, bits.shape[0] * size))
     for start in range(0, bits.shape[1], step):
         here = slice(start, start + step)
-        yield here, unpacked(np.asarray(bits[:, here]), size)
+        yield here, unpacked(bits[:, here], size)
 
 
 def column(bits: UInt8[np.ndarray, "C D W"], size: int, place: int) -> Int8[np.ndarray, "C D"]:
@@ -65,14 +65,12 @@ def column(bits: UInt8[np.ndarray, "C D W"], size: int, place: int) -> Int8[np.n
 
 def overlaps(bits: UInt8[np.ndarray, "C D W"], size: int) -> Float[np.ndarray, "C D"]:
     """Returns the overlap s.s'/N of each draw with that of the same number in the next group."""
-    groups, draws, width = bits.shape
-    step = max(1, _PIECE // max(1, groups * width))
-    found = np.empty((groups, draws))
-    for start in range(0, draws, step):
-        here = slice(start, start + step)
-        apart = np.bitwise_count(bits[:, here] ^ np.roll(bits[:, here], -1, axis=0))
-        found[:, here] = 1 - 2 * apart.sum(axis=-1, dtype=np.int64) / size
-    return found
+    following = [*bits[1:], bits[0]]
+    apart = [
+        np.bitwise_count(one ^ other).sum(axis=1, dtype=np.int64)
+        for one, other in zip(bits, following, strict=True)
+    ]
+    return 1 - 2 * np.array(apart) / size
 
 
 # The outcome of a method.
@@ -263,10 +261,6 @@ class Batches:
         return Estimate(
             float(mean), math.nan if high - low <= rounding else max(float(error), rounding)
         )
-
-    def visits(self, values: Float[np.ndarray, "C D"]) -> float:
-        """Returns how many of the effective draws the variance of values rests on, see `visits`."""
-        return visits(values) * self.effective / values.size
 
     def _by_batches(self, values: Num[np.ndarray, "C D *shape"]) -> tuple[np.ndarray, np.ndarray]:
         sums = np.add.reduceat(values, self._starts, axis=1, dtype=np.float64)

@@ -191,6 +191,6 @@ def _assess_by_chains(
     if apart > limit:
         reasons.append(
             "chains continued from the draws drift: the change of means in standard errors is "
-            f"{above(min(apart, 99), limit, 1)}"
+            f"{above(apart, limit, 1)}"
         )
     return tuple(reasons), worth, chains.steps

@@ -91,11 +91,12 @@ _PIECE = 2**24
 _STREAM = 64
 
 
-def applies(terms: Coefficients, temperature: float, is_over: Callable[[], bool]) -> bool:
+def applies(request: Request, is_over: Callable[[], bool]) -> bool:
     """Returns whether few directions stand out from a rest that is narrow and small enough to
     sample.
     """
-    spin = to_spin(terms, temperature)
+    assert isinstance(request.terms, Coefficients)
+    spin = to_spin(request.terms, request.temperature)
     found = find_directions(spin, is_over)
     return found is not None and found.width < NARROW and not _too_large(spin, found.loadings)
 
@@ -368,13 +369,7 @@ class _Nodes:
 def _grown(box: np.ndarray, part: float, inside: np.ndarray) -> np.ndarray:
     """Returns a box that is larger by this part in each direction, but inside another one."""
     margin = 1 + part / 2 * (box[:, 1] - box[:, 0])
-    return np.stack(
-        [
-            np.maximum(box[:, 0] - margin, inside[:, 0]),
-            np.minimum(box[:, 1] + margin, inside[:, 1]),
-        ],
-        1,
-    )
+    return np.clip(box + margin[:, None] * [-1, 1], inside[:, :1], inside[:, 1:])
 
 
 def _table(rest: _Rest, budget: Budget) -> tuple[_Nodes, DensityTable, list[str]]:
@@ -412,7 +407,7 @@ def _table(rest: _Rest, budget: Budget) -> tuple[_Nodes, DensityTable, list[str]
     reasons = []
     r_hat, limit = nodes.disagreement()
     if r_hat > limit:
-        reasons.append(f"R-hat of chains at the same z is {above(min(r_hat, 99), limit, 2)}")
+        reasons.append(f"R-hat of chains at the same z is {above(r_hat, limit, 2)}")
     if misfit > _MOST_MISFIT:
         reasons.append(f"p(z) is not resolved by {count} nodes per direction")
     if outside.any():

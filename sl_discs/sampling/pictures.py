@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from jaxtyping import Float64, Num
 
-from sl_discs.sampling.drawn import VALUE, Curve
+from sl_discs.sampling.drawn import MAGNETISATION, OVERLAP, VALUE, Curve
 from sl_discs.support.checks import shown
 from sl_discs.support.errors import InputError
 from sl_discs.support.figures import COLOURS
@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from sl_discs.sampling.samples import Samples
 
 _MOST_POINTS, _MOST_GROUPS = 2_000, 8
-# The most bars of a panel, and the most of their labels, which are then shown evenly.
-_MOST_BARS, _MOST_LABELS = 60, 24
+# The most bars of a panel, each of which has its label.
+_MOST_BARS = 24
 _OVERLAP_BIN = 0.05
 
 Paint = Callable[["Samples", Any], None]
@@ -59,14 +59,14 @@ def layout(
     return (width, 2.7 * len(rows)), paint
 
 
-def paint_trace(samples: Samples, axes: Any, observable: str = VALUE) -> None:
-    """Paints an observable of each group by the number of the draw."""
-    values = samples.observable(observable)
+def paint_trace(samples: Samples, axes: Any) -> None:
+    """Paints the value of each group by the number of the draw."""
+    values = samples.group_values
     every = -(-values.shape[1] // _MOST_POINTS)
     number = np.arange(values.shape[1])[::every]
     for group, row in enumerate(values[:_MOST_GROUPS]):
         axes.plot(number, row[::every], linewidth=0.5, color=COLOURS[group % len(COLOURS)])
-    axes.set(xlabel="draw", ylabel=observable)
+    axes.set(xlabel="draw", ylabel=VALUE)
 
 
 def paint_values(samples: Samples, axes: Any) -> None:
@@ -75,32 +75,22 @@ def paint_values(samples: Samples, axes: Any) -> None:
     axes.set(xlabel="value", ylabel="probability")
 
 
-def paint_magnetisation(samples: Samples, axes: Any) -> None:
-    """Paints the distribution of the mean spin."""
-    _paint_spins(samples.group_magnetisations, axes, COLOURS[4], 2 / len(samples.labels))
-    axes.set(xlabel="magnetisation", ylabel="probability")
-
-
-def paint_overlaps(samples: Samples, axes: Any) -> None:
-    """Paints P(q): where it has several peaks, draws of one mode differ from those of another."""
-    _paint_spins(samples.group_overlaps, axes, COLOURS[2], 2 / len(samples.labels))
-    axes.set(xlabel="overlap q", ylabel="P(q)")
-
-
-def _paint_spins(values: Float64[np.ndarray, "C D"], axes: Any, colour: str, step: float) -> None:
-    """Paints a distribution from -1 to 1 in bins of about .05, which all hold equally many
-    multiples of a step.
+def _paint_spins(samples: Samples, axes: Any, name: str) -> None:
+    """Paints the distribution of the magnetisation, or P(q) of the overlap q, in bins of about .05,
+    which all hold equally many of its values. Where P(q) has several peaks, draws of one mode
+    differ from those of another.
     """
+    step = 2 / len(samples.labels)
     width = step * max(1, round(_OVERLAP_BIN / step))
     bins = 1 + step / 2 - width * np.arange(np.ceil((2 + step) / width), -1, -1)
-    _histogram(values.ravel(), bins, axes, colour)
-    axes.set(xlim=(bins[0], bins[-1]))
+    _histogram(samples.observable(name).ravel(), bins, axes, COLOURS[2])
+    axes.set(xlim=(bins[0], bins[-1]), xlabel=name, ylabel="probability")
 
 
 def paint_marginals(samples: Samples, axes: Any) -> None:
     """Paints P(x = 1) of each variable.
 
-    It is a map of a grid, otherwise bars with standard errors, or, of more than 60 variables, a
+    It is a map of a grid, otherwise bars with standard errors, or, of more than 24 variables, a
     line through the sorted probabilities.
     """
     means, errors = np.array(list(samples.marginals.values())).T
@@ -124,12 +114,8 @@ def paint_marginals(samples: Samples, axes: Any) -> None:
         return
     axes.bar(np.arange(len(means)), means, yerr=errors, color=COLOURS[5])
     axes.set(xlabel="variable", ylabel="P(x = 1)", ylim=(0, 1))
-    places = (
-        np.linspace(0, len(means) - 1, min(len(means), _MOST_LABELS)).round().astype(int).tolist()
-    )
-    axes.set_xticks(
-        places, [printable(str(samples.labels[place])) for place in places], rotation=45
-    )
+    names = [printable(str(label)) for label in samples.labels]
+    axes.set_xticks(range(len(names)), names, rotation=45)
 
 
 def paint_swaps(samples: Samples, axes: Any) -> None:
@@ -163,8 +149,8 @@ _CURVE = ("value", "heat_capacity", "entropy")
 PANELS: dict[str, Paint] = {
     "trace": paint_trace,
     "values": paint_values,
-    "magnetisation": paint_magnetisation,
-    "overlaps": paint_overlaps,
+    "magnetisation": functools.partial(_paint_spins, name=MAGNETISATION),
+    "overlaps": functools.partial(_paint_spins, name=OVERLAP),
     "marginals": paint_marginals,
     "swaps": paint_swaps,
     "round_trips": paint_round_trips,
@@ -175,9 +161,8 @@ _ROWS = (
     ("marginals", "swaps", "round_trips"),
     _CURVE,
 )
-_NEEDS = dict.fromkeys(("swaps", "round_trips"), "ladder") | dict.fromkeys(
-    _CURVE, "curve over several temperatures"
-)
+# The field of `Samples` without which there is no such panel.
+_NEEDS = dict.fromkeys(("swaps", "round_trips"), "ladder") | dict.fromkeys(_CURVE, "curve")
 
 
 def _checked(samples: Samples, panels: Sequence[str]) -> list[str]:
@@ -186,20 +171,14 @@ def _checked(samples: Samples, panels: Sequence[str]) -> list[str]:
     if isinstance(panels, str) or not panels:
         raise InputError(f"panels={shown(panels)}: expected a list of names; {known}")
     for name in panels:
-        if name not in PANELS:
-            raise InputError(f"panels: {shown(name)} is not one; {known}")
-        if not _exists(samples, name):
-            raise InputError(
-                f"panels: draws by {samples.method} have no {_NEEDS[name]}, so no {name}; {known}"
-            )
+        if name not in PANELS or not _exists(samples, name):
+            raise InputError(f"panels: {shown(name)} is not one of these draws; {known}")
     return list(panels)
 
 
 def _exists(samples: Samples, name: str) -> bool:
     """Returns whether these draws have a panel."""
-    if name in _CURVE:
-        return samples.curve is not None
-    return samples.ladder is not None or name not in ("swaps", "round_trips")
+    return name not in _NEEDS or getattr(samples, _NEEDS[name]) is not None
 
 
 def _bars(heights: Num[np.ndarray, "K"], axes: Any, colour: str) -> None:
@@ -217,9 +196,4 @@ def _bins(values: Float64[np.ndarray, "S"]) -> Any:
         # Of any magnitude: an edge at a fixed distance may be rounded to the value.
         half = max(0.5, abs(values[0]) * 1e-3)
         return values[0] + np.array([-half, half])
-    integral = np.array_equal(values, np.round(values)) and np.ptp(values) <= 40
-    return (
-        np.arange(values.min() - 0.5, values.max() + 1)
-        if integral
-        else min(40, max(1, len(np.unique(values))))
-    )
+    return min(40, len(np.unique(values)))

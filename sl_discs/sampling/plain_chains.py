@@ -149,18 +149,23 @@ def by_group(
     return np.swapaxes(apart, 1, 2).reshape(num_records * each, chains // each, *shape)
 
 
+def sums_of_spins(states: Int8[np.ndarray, "L C N"], count: int) -> Float32[np.ndarray, "L C K"]:
+    """Returns the sum of each state, and other sums with signs that are drawn once."""
+    signs = np.random.default_rng(0).choice((-1, 1), (count - 1, states.shape[2]))
+    weights = np.vstack([np.ones_like(signs[:1]), signs]).T.astype(np.float32)
+    # One record at a time: all of them as floats would take gigabytes, and NumPy is slow at
+    # products of integers.
+    return np.array([one.astype(np.float32) @ weights for one in states])
+
+
 def sweeps_a_draw(values: Float[np.ndarray, "L C"], states: Int8[np.ndarray, "L C N"]) -> int:
     """Returns the number of sweeps between nearly independent draws, from the values of f after
     each of L sweeps of C chains.
 
     Of the states, their sum counts, which is the magnetisation, and the sum with signs drawn once.
     """
-    signs = np.random.default_rng(0).choice((-1, 1), states.shape[2])
-    both = np.stack([np.ones_like(signs), signs], axis=1).astype(np.float32)
-    # One record at a time: all of them as floats would take gigabytes, and NumPy is slow at
-    # products of integers.
-    sums = np.array([one.astype(np.float32) @ both for one in states])
-    sizes = [diagnose("", one.T).ess_bulk for one in (values, sums[..., 0], sums[..., 1])]
+    observed = np.concatenate([values[..., None], sums_of_spins(states, 2)], axis=2)
+    sizes = [diagnose("", one).ess_bulk for one in observed.T]
     return int(np.clip(np.ceil(values.size / max(min(sizes), 1)), 1, MOST_SWEEPS_A_DRAW))
 
 
@@ -255,16 +260,14 @@ class RecordedChains(Chains):
         super().__init__(
             [terms] * shape.num_instances, self._instance_ids, shape, kernel, chosen, request.seed
         )
-        self._started = False
         self.size = terms.num_sites
         self.num_chains = num_chains
         self.rungs = rungs
         self.steps = 0
         few_sites = kernel.counts_sweeps
         self.sweep = self.size if few_sites else -(-self.size // _SITES_A_STEP)
-        self.clusters = (
-            clusters if clusters and chosen.has_clusters(self.sampler, self.batch) else 0
-        )
+        has_clusters = chosen.has_clusters(self.sampler, self.batch)
+        self.clusters = clusters if has_clusters else 0
         every = ChainTemperatures(np.ones(num_chains, np.float32))
         self._program = Program(
             every, None, ladder=rungs, keeps_states=True, clusters=self.clusters
@@ -291,13 +294,12 @@ class RecordedChains(Chains):
             field[:, :, : fields.shape[1]] = fields
             program = program._replace(field=field)
         self.start(program, states)
-        self._started = True
         # The number of the step goes on: it numbers the random numbers.
         self.done = done
 
     def current(self) -> Int8[np.ndarray, "B N"]:
         """Returns a copy of the chains' current states."""
-        if not self._started:
+        if not hasattr(self, "states"):
             self.restart()
         return np.array(self.states.chain.x[0, :, : self.size])
 
@@ -309,7 +311,7 @@ class RecordedChains(Chains):
 
         At infinite temperature all states are equally likely.
         """
-        if not self._started:
+        if not hasattr(self, "states"):
             self.restart()
         values = np.broadcast_to(np.asarray(temperatures, np.float32), self.num_chains)
         self.prepare(self.program._replace(temperature=ChainTemperatures(values)), self.done)
@@ -336,9 +338,8 @@ class RecordedChains(Chains):
         bytes_each = self.num_chains // self.rungs * self.shape.num_sites
         most = max(1, min(num_records, _MOST_RECORDED // bytes_each))
         if self.engine.on_host:
-            return max(
-                1, min(most, int(_CALL_S / (self._step_s * steps + self.num_chains * _RECORD_S)))
-            )
+            call_s = self._step_s * steps + self.num_chains * _RECORD_S
+            return max(1, min(most, int(_CALL_S / call_s)))
         most = min(most, max(1, self.engine.steps_per_call(self.sampler) // steps))
         if jax.default_backend() == "cpu":
             # All sites are evaluated in each step; a time limit is checked between calls.

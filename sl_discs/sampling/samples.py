@@ -19,7 +19,7 @@ import numpy as np
 from jaxtyping import Float64, Int8, UInt8
 
 from sl_discs.problems.problem import label_of, plain_label
-from sl_discs.sampling.diagnostics import Diagnostic, Verdict, above, diagnose, r_hat_limit
+from sl_discs.sampling.diagnostics import Diagnostic, Verdict, diagnose, disagreement, r_hat_limit
 from sl_discs.sampling.drawn import (
     LEAST_VISITS,
     MAGNETISATION,
@@ -35,10 +35,11 @@ from sl_discs.sampling.drawn import (
     pieces,
     unpacked,
     variable_name,
+    visits,
 )
 from sl_discs.sampling.pictures import layout
 from sl_discs.sampling.thermodynamics import TITLES, curve_rows
-from sl_discs.support.checks import check_label, file_path, shown
+from sl_discs.support.checks import check_label, file_path, one_of, shown
 from sl_discs.support.checks import function as function_of
 from sl_discs.support.documents import check_fields, read_document, write_document
 from sl_discs.support.errors import FormatError, InputError, import_extra
@@ -167,13 +168,9 @@ class Samples:
         else:
             own = diagnose(name, values)
             batches = self._batches(own.ess_bulk)
-            limit = r_hat_limit(len(values), own.ess_bulk)
-            if own.r_hat > limit:
-                said = f"R-hat of {name} is {above(min(own.r_hat, 99), limit, 3)}"
-                warnings.warn(
-                    f"{said}: groups with different starts disagree; its error is unknown",
-                    stacklevel=3,
-                )
+            own = own._replace(limit=r_hat_limit(len(values), own.ess_bulk))
+            if own.r_hat > own.limit:
+                warnings.warn(f"{disagreement(own)}; its error is unknown", stacklevel=3)
                 return Estimate(float(values.mean()), math.inf)
         return (
             Estimate(*map(float, batches.shares(values))) if is_event else batches.estimate(values)
@@ -266,11 +263,7 @@ class Samples:
         """Returns `value`, `magnetisation` or `overlap` of each draw; InputError for any other
         name.
         """
-        if not isinstance(name, str) or name not in (VALUE, MAGNETISATION, OVERLAP):
-            known = (
-                f"{VALUE}, {MAGNETISATION}, {OVERLAP}; see also log_z, marginal(label), and curve"
-            )
-            raise InputError(f"unknown observable {shown(name)}; known: {known}")
+        one_of("observable", name, (VALUE, MAGNETISATION, OVERLAP))
         return getattr(self, f"group_{name}s")
 
     def _averaged(self, observable: str) -> Float64[np.ndarray, "C D"]:
@@ -295,10 +288,11 @@ class Samples:
                 "values of other states: only method='exact', where it can run, tells"
             )
         for name in (VALUE, MAGNETISATION):
-            visits = self._batches().visits(self._averaged(name))
-            if 0 < visits < LEAST_VISITS:
+            values = self._averaged(name)
+            differ = visits(values) * self._batches().effective / values.size
+            if 0 < differ < LEAST_VISITS:
                 notes.append(
-                    f"the error of {name} rests on about {max(1, visits):.0f} draws that differ "
+                    f"the error of {name} rests on about {max(1, differ):.0f} draws that differ "
                     f"from the others, below {LEAST_VISITS}, and is itself uncertain: draw more"
                 )
         verdict = self.verdict._replace(reliable=not reasons, reasons=tuple(reasons))

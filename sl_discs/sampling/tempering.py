@@ -28,15 +28,17 @@ from scipy.special import chdtri, expit
 
 from sl_discs.chains.budget import Budget
 from sl_discs.models.functions import Terms
-from sl_discs.sampling.diagnostics import FALSE_ALARM
+from sl_discs.sampling.diagnostics import FALSE_ALARM, effective_size
 from sl_discs.sampling.drawn import ROUNDING, Drawn, Estimate, Ladder, Request
 from sl_discs.sampling.plain_chains import (
+    FIRST_ROUND,
     MOST_SWEEPS_A_DRAW,
     Recorded,
     RecordedChains,
     by_group,
     collect,
     dispersed,
+    sums_of_spins,
     sweeps_a_draw,
 )
 from sl_discs.sampling.thermodynamics import ladder_curve
@@ -193,8 +195,11 @@ _LAST_ROUND = 256
 _SEARCH_PART, _WARM_UP_PART = 0.5, 0.3
 # Relative tolerance of the number of rungs.
 _ABOUT_RIGHT = 0.2
-# Of the first chains; the others follow.
-_STREAM = 16
+# Of the first chains, which the others follow, and of those that tell whether ladders are needed.
+_STREAM, _PILOT = 16, 48
+# These count sums of spins, and forget their starts if they are worth so many independent draws
+# within the longest pilot.
+_SUMS, _FORGOTTEN, _LONGEST_PILOT = 4, 100, 2_048
 # With fewer round trips in total, modes that only tempering connects were hardly connected.
 _LEAST_ROUND_TRIPS = 20
 _MOST_MOMENTS_FOR_LOG_Z = 2_000
@@ -223,20 +228,18 @@ def swaps_clusters(terms: Terms, ladders: int) -> bool:
 
 class _Ladders(RecordedChains):
     """Ladders of R rungs each, the coldest first; `inverse` are 1/temperature of the rungs, the
-    hottest first.
+    hottest first. Without swaps, rungs are chains by themselves.
     """
 
-    def __init__(self, request: Request, inverse: np.ndarray, stream: int):
-        clusters = (
-            math.ceil(_CLUSTERED * len(inverse))
-            if swaps_clusters(request.terms, request.groups)
-            else 0
-        )
+    def __init__(self, request: Request, inverse: np.ndarray, stream: int, swaps: bool = True):
+        clusters = 0
+        if swaps and swaps_clusters(request.terms, request.groups):
+            clusters = math.ceil(_CLUSTERED * len(inverse))
         super().__init__(
             request,
             request.groups * len(inverse),
             adapting=_FIRST_ROUND,
-            rungs=len(inverse),
+            rungs=len(inverse) if swaps else 1,
             stream=stream,
             clusters=clusters,
         )
@@ -314,18 +317,7 @@ def _adapted(request: Request, budget: Budget, is_over: Callable[[], bool]) -> t
     The second half of the ladders have cold starts, one for all rungs of a ladder. With every
     second ladder, pairs of ladders would not differ in their starts.
     """
-    # At first denser at high temperatures.
-    chains = _Ladders(
-        request, 1 / request.temperature * np.linspace(0, 1, _FIRST_RUNGS) ** 2, _STREAM
-    )
-    quenched = dispersed(request._replace(groups=chains.num_chains), is_over)
-    found = quenched.current()
-    states = chains.current().reshape(chains.ladders, chains.rungs, -1)
-    cold = chains.ladders // 2
-    searched = quenched.steps
-    best = np.argsort(-request.terms.values(found), kind="stable")[:cold]
-    states[-cold:] = found[best, None]
-    chains.restart(states.reshape(-1, chains.size))
+    chains, searched = _begin(request, _STREAM, is_over)
     for number in range(_ROUNDS):
         budget.check_interrupt()
         if is_over():
@@ -344,6 +336,50 @@ def _adapted(request: Request, budget: Budget, is_over: Callable[[], bool]) -> t
             chains = _Ladders(request, inverse, _STREAM + 1 + number)
             chains.restart(states)
     return chains, searched
+
+
+def _begin(
+    request: Request, stream: int, is_over: Callable[[], bool], swaps: bool = True
+) -> tuple[_Ladders, int]:
+    """Returns the first ladders, of which the second half start in the best of quenched states; and
+    the steps of finding these. Without swaps the first half start in quenched states too.
+    """
+    # At first denser at high temperatures.
+    inverse = 1 / request.temperature * np.linspace(0, 1, _FIRST_RUNGS) ** 2
+    chains = _Ladders(request, inverse, stream, swaps)
+    quenched = dispersed(request._replace(groups=chains.num_chains), is_over)
+    found = quenched.current()
+    states = (chains.current() if swaps else found.copy()).reshape(chains.ladders, len(inverse), -1)
+    cold = chains.ladders // 2
+    best = np.argsort(-request.terms.values(found), kind="stable")[:cold]
+    states[-cold:] = found[best, None]
+    chains.restart(states.reshape(-1, chains.size))
+    return chains, quenched.steps
+
+
+def needs_no_ladder(request: Request, is_over: Callable[[], bool]) -> bool:
+    """Returns whether chains at the temperature, and at all those above it on a ladder without
+    swaps, are seen to forget whether they started hot or cold.
+
+    This counts f, the magnetisation and sums of spins with random signs, in which chains that hold
+    different modes differ. On the way from infinite temperature modes divide somewhere, and chains
+    are slow there, also those of a mode that hardly any of them would leave at the end.
+    """
+    chains, _ = _begin(request, _PILOT, is_over, swaps=False)
+    chains.record(chains.temperatures, FIRST_ROUND)
+    parts: list[np.ndarray] = []
+    length = FIRST_ROUND
+    while True:
+        for recorded in chains.play(chains.temperatures, length):
+            sums = sums_of_spins(recorded.states, _SUMS)
+            parts.append(np.concatenate([recorded.values[..., None], sums], axis=2))
+        seen = np.concatenate(parts)
+        length = len(seen)
+        worst = min(map(effective_size, seen.reshape(length, chains.ladders, -1).T))
+        if worst >= _FORGOTTEN:
+            return True
+        if worst * _LONGEST_PILOT < _FORGOTTEN * length or is_over():
+            return False
 
 
 def _sweeps_a_draw(chains: _Ladders, warm: Recorded) -> int:

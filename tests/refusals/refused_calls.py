@@ -267,7 +267,9 @@ def density(function, shape=4, **more):
 
 def drawn(method, *arguments, **more):
     """A method of draws, called."""
-    return refuses(lambda: getattr(sl_discs.sample(PAIR_OF_SPINS, draws=8), method)(*arguments))
+    return refuses(
+        lambda: getattr(sl_discs.sample(PAIR_OF_SPINS, draws=8), method)(*arguments), **more
+    )
 
 
 def panels(given):
@@ -313,7 +315,7 @@ REFUSALS |= {
     "sample, no gradient": refuses(sample, WITHOUT_GRADIENT, method="chain", sampler="gwg"),
     "sample, too many states": refuses(sample, WIDE, method="exact"),
     "sample, dense without a direction": refuses(sample, DENSE, 1.0, 10, "low_rank"),
-    "samples, observable": drawn("mean", "energy level"),
+    "samples, observable": drawn("mean", "energy level", named="observable"),
     "samples, label": drawn("marginal", "s99"),
     "samples, expectation": drawn("expectation", lambda states: states),
     "samples, suffix": drawn("save", "draws.json"),

@@ -24,7 +24,9 @@ import truths
 from sl_discs.chains import batches
 from sl_discs.models.exact_sums import enumerate_law
 from sl_discs.models.terms import to_spin
+from sl_discs.sampling import tempering
 from sl_discs.sampling.directions import _influences, mixes_fast
+from sl_discs.sampling.drawn import Request
 from sl_discs.sampling.samples import estimates
 from verdicts import needle
 
@@ -130,18 +132,43 @@ def test_auto_does_not_trust_chains_that_agree_in_one_of_two_modes():
     assert "draw about" in str(few.verdict)
 
 
+def test_auto_needs_no_ladder_where_chains_at_all_temperatures_forget_their_starts():
+    """A Boltzmann machine with two layers, which no certificate covers."""
+    rng = np.random.default_rng(0)
+    ones = {i: 0.3 * rng.normal() for i in range(124)}
+    pairs = {(i, 100 + j): 0.5 * rng.normal() for i in range(100) for j in range(24)}
+    problem = sl_discs.qubo({(i, i): one for i, one in ones.items()} | pairs, maximise=True)
+    assert not mixes_fast(problem.terms(), 1.0)
+    by_chains = sl_discs.sample(problem, 1.0, 1600, seed=0)
+    assert by_chains.method == "chain" and by_chains.reliable, by_chains.verdict
+    assert "forget their starts" in by_chains.chosen
+    by_ladders = sl_discs.sample(problem, 1.0, 800, "tempering", seed=0)
+    for name in ("value", "magnetisation"):
+        one, other = by_chains.mean(name), by_ladders.mean(name)
+        assert abs(one.mean - other.mean) < LIMIT * np.hypot(one.error, other.error)
+
+
+@pytest.mark.parametrize("weight", [0.1, 0.9])
+@pytest.mark.parametrize(
+    ("right", "temperature", "gain", "penalty"), [(30, 0.5, 1.0, 1.2), (40, 1.0, 0.0, 0.6)]
+)
+def test_auto_takes_a_ladder_where_hot_and_cold_starts_hold_different_modes(
+    right, temperature, gain, penalty, weight
+):
+    truth = truths.two_sides(10, right, temperature, gain=gain, penalty=penalty, weight=weight)
+    request = Request(truth.problem.terms(), temperature, 100, 8, "gibbs", {}, "auto", 0)
+    assert not tempering.needs_no_ladder(request, lambda: False)
+
+
 def test_by_default_a_run_goes_on_until_its_evidence_is_enough():
-    """1,000 draws of this spin glass are worth some 270 independent ones."""
-    size = 40
-    couplings = np.triu(np.random.default_rng(3).choice((-1.0, 1.0), (size, size)), 1) / np.sqrt(
-        size
-    )
-    problem = sl_discs.ising(np.zeros(size), couplings)
-    short = sl_discs.sample(problem, 0.2, 1000, seed=0)
-    assert len(short) == 1000 and not short.reliable and short.verdict.times > 1, short.verdict
+    """1,008 draws of this ring, whose domain walls diffuse, are worth some 90 independent ones."""
+    size = 60
+    problem = sl_discs.ising({0: -0.1}, {(i, (i + 1) % size): -1.0 for i in range(size)})
+    short = sl_discs.sample(problem, 0.6, 1008, "chain", seed=0)
+    assert not short.reliable and short.verdict.times > 1, short.verdict
     assert f"draw about {short.verdict.times} times as many" in str(short.verdict)
-    found = sl_discs.sample(problem, 0.2, seed=0)
-    assert found.reliable and len(found) == 1000 * short.verdict.times, found.verdict
+    found = sl_discs.sample(problem, 0.6, method="chain", seed=0)
+    assert found.reliable and len(found) == 1008 * short.verdict.times, found.verdict
 
 
 @pytest.mark.parametrize("method", ["chain", "tempering"])
