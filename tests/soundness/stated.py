@@ -106,7 +106,7 @@ class Stated:
         constant = Fraction(self.sign) * Fraction(self.offset)
         if self.kind in SETS:
             linear = [Fraction(self.sign) * Fraction(w) for w in self.own or [1.0] * self.size]
-            penalty = 1 + sum(map(abs, linear))
+            penalty = 1 + 2 * sum(map(abs, linear))
             pairs = {}
             constant = Fraction(0)
             for i, j in self._conflicts():
@@ -129,9 +129,28 @@ class Stated:
             pairs = {pair: 4 * coupling for pair, coupling in pairs.items()}
         return linear, pairs, constant
 
-    def optimum(self) -> Fraction:
-        """Returns the best value, by elimination."""
-        return self.sign * highest(*self.terms())
+    def optimum(self, values: dict[int, int] | None = None) -> Fraction | None:
+        """Returns the best value, by elimination, of states that have these values, zeros and ones
+        by variable; None: they all have conflicts.
+        """
+        linear, pairs, constant = self.terms()
+        values = values or {}
+        kept = [i for i in range(self.size) if i not in values]
+        constant += sum(linear[i] for i, value in values.items() if value)
+        left = {}
+        for (i, j), weight in pairs.items():
+            if i not in values and j not in values:
+                left[kept.index(i), kept.index(j)] = weight
+            elif i in values and j in values:
+                constant += weight * values[i] * values[j]
+            elif i in values:
+                linear[j] += weight * values[i]
+            else:
+                linear[i] += weight * values[j]
+        best = highest([linear[i] for i in kept], left, constant)
+        if self.kind in SETS and best < -sum(map(Fraction, self.own or [1.0] * self.size)):
+            return None
+        return self.sign * best
 
 
 def highest(

@@ -9,6 +9,7 @@ from fractions import Fraction
 import networkx as nx
 import numpy as np
 import pytest
+from hypothesis import assume
 from hypothesis import strategies as st
 from stated import (
     FORMS,
@@ -33,6 +34,7 @@ from sl_discs.solving.reductions import presolve
 from sl_discs.solving.set_reductions import CLIQUE, CORE, FUNNEL, UNCONFINED
 from sl_discs.solving.spin_reductions import FIXED, FREE, MERGED, PENDANT, ROOF, STAR
 from sl_discs.solving.workers import workers_of
+from sl_discs.support.errors import InputError
 
 SEEDS = st.integers(0, 2**32 - 1)
 # Nominal seconds of a prover, and the most variables of which all states are compared.
@@ -263,6 +265,34 @@ def test_values_and_models_follow_the_definition(given, seed):
     np.testing.assert_allclose(of_model, given.sign * found.values, rtol=0, atol=rounding)
     bound = problem.bound()
     assert bound is None or given.sign * Fraction(bound) >= given.sign * given.optimum()
+
+
+@law(60, problems(), SEEDS)
+def test_what_given_values_leave_has_the_values_of_the_whole(given, seed):
+    """The best completion, and feasible ones; values that conflict are refused."""
+    assume(given.size > 1)
+    problem = given.problem()
+    rng = np.random.default_rng(seed)
+    chosen = rng.choice(given.size, rng.integers(1, min(given.size, 6)), replace=False).tolist()
+    values = {node: int(rng.random() < 0.4) for node in chosen}
+    best = given.optimum(values)
+    low = -1 if problem.spins else 0
+    try:
+        left = problem.fix({node: value or low for node, value in values.items()})
+    except InputError:
+        assert best is None
+        return
+    rounding = 1e-12 * (given.size + len(given.coupled)) * problem.magnitude()
+    of_left = stated_of(left)
+    assert best is not None and of_left.sign == given.sign
+    assert abs(of_left.optimum() - best) <= rounding
+    whole = some_states(problem, rng)
+    whole[:, chosen] = list(values.values())
+    whole = np.array([state for state in whole if given.value(state) is not None], np.int8)
+    found = left.evaluate(np.delete(whole.reshape(-1, given.size), chosen, axis=1)).values
+    expected = [float(given.value(state)) for state in whole]
+    np.testing.assert_allclose(found, expected, rtol=0, atol=rounding)
+    assert not problem.integer_values or found.tolist() == expected
 
 
 @law(60, problems(), SEEDS)
