@@ -152,11 +152,11 @@ MUTATIONS = [
         "tests/sampling/test_parts_of_sampling.py -k independent_draws",
     ),
     Mutation(
-        "errors of log Z too small by the root of the number of parts",
+        "errors of a curve by tempering too small by the root of the number of parts",
         "sampling/thermodynamics.py",
         "np.sqrt((len(parts) - 1) * without.var(axis=0))",
         "np.sqrt(without.var(axis=0))",
-        "tests/sampling/test_parts_of_sampling.py -k 'log_z or cover'",
+        "tests/sampling/test_thermodynamics.py -k curve",
     ),
     Mutation(
         "chains that stay where they began are not said",
