@@ -36,7 +36,7 @@ EXTRAS="$extras" source run_scripts/environment.sh
 # Whether a file of studies or benchmarks, or one that only their tests use, has changed, or nobody knows.
 beside_changed() {
   local base left
-  base="$(git rev-parse --verify --quiet origin/main || git rev-parse --verify --quiet main)" || return 0
+  base="$(git rev-parse --verify --quiet "${SL_DISCS_BASE:-origin/main}" || git rev-parse --verify --quiet main)" || return 0
   left="$(git merge-base HEAD "$base" 2>/dev/null)" || return 0
   if [ "$left" = "$(git rev-parse HEAD)" ]; then
     left="$(git rev-parse --verify --quiet HEAD^)" || return 0

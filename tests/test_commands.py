@@ -4,13 +4,13 @@ import inspect
 import json
 import os
 import re
-import subprocess
 import sys
 import tomllib
 from pathlib import Path
 
 import pytest
 from absl import flags
+from programs import call, python
 
 import sl_discs
 from sl_discs.commands.main import COMMANDS, GROUPS, command_of, main
@@ -74,9 +74,8 @@ def test_an_unknown_home_folder_is_said(monkeypatch, refusal):
 def test_the_script_and_the_package_are_one_program():
     declared = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["scripts"]
     assert declared == {"sl-discs": f"{main.__module__}:{main.__name__}"}
-    module = [sys.executable, "-X", "importtime", "-m", "sl_discs", "--help"]
-    done = subprocess.run(module, cwd=ROOT, capture_output=True, text=True, timeout=600)
-    assert done.returncode == 0 and done.stdout.startswith("usage: sl-discs COMMAND")
+    done = python("-X", "importtime", "-m", "sl_discs", "--help")
+    assert done.stdout.startswith("usage: sl-discs COMMAND")
     imported = {line.rpartition("|")[2].strip() for line in done.stderr.splitlines()}
     assert "sl_discs.commands.main" in imported
     assert not imported & {"jax", "numba", "scipy", "networkx"}
@@ -92,16 +91,9 @@ def triangle(tmp_path):
 
 
 def run(folder, command, **environment):
-    """Runs the program in a process of its own."""
-    return subprocess.run(
-        f"{sys.executable} -m sl_discs {command}",
-        shell=True,
-        cwd=folder,
-        capture_output=True,
-        text=True,
-        timeout=600,
-        env=os.environ | {"PYTHONPATH": str(ROOT)} | environment,
-    )
+    """Runs the program in a process of its own, as a shell does."""
+    words = f"{sys.executable} -m sl_discs {command}"
+    return call("sh", "-c", words, cwd=folder, **environment)
 
 
 @pytest.mark.parametrize("reader", ["left", "full"])

@@ -2,15 +2,13 @@
 
 import hashlib
 import json
-import os
 import pickle
 import runpy
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
+from programs import python
 
 from sl_discs.commands.run import check_flags
 from sl_discs.instances.dataset import find_family
@@ -52,13 +50,7 @@ def results(tmp_path, command):
 
 
 def in_a_process(folder, *arguments, path=()):
-    words = [sys.executable, "-m", "sl_discs.main_sampling", *arguments]
-    places = [*map(str, path), os.environ.get("PYTHONPATH", "")]
-    environment = os.environ | {"JAX_PLATFORMS": "cpu", "PYTHONPATH": os.pathsep.join(places)}
-    done = subprocess.run(
-        words, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=1800
-    )
-    assert done.returncode == 0, done.stderr
+    done = python("-m", "sl_discs.main_sampling", *arguments, path=path)
     return json.loads((folder / "results.json").read_text()), done
 
 

@@ -6,9 +6,7 @@ import fractions
 import importlib.metadata
 import inspect
 import itertools
-import os
 import random
-import subprocess
 import sys
 import tomllib
 import warnings
@@ -19,6 +17,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from programs import call
 
 from sl_discs import InputError, networkx_backend
 
@@ -279,11 +278,7 @@ def in_networkx(tmp_path, *arguments, **environment):
         for group, found in points.items()
     )
     (folder / "entry_points.txt").write_text("\n".join(lines))
-    path = os.pathsep.join([str(tmp_path), str(ROOT), *sys.path])
-    return subprocess.run(
-        [sys.executable, *arguments], env=os.environ | {"PYTHONPATH": path} | environment, cwd=tmp_path,
-        capture_output=True, text=True, timeout=600,
-    )  # fmt: skip
+    return call(sys.executable, *arguments, cwd=tmp_path, path=[tmp_path, *sys.path], **environment)
 
 
 def test_networkx_knows_the_backend_and_loads_nothing_for_it(tmp_path):

@@ -3,9 +3,7 @@
 import itertools
 import json
 import math
-import os
 import re
-import subprocess
 import sys
 from importlib.util import find_spec
 from pathlib import Path
@@ -13,6 +11,7 @@ from pathlib import Path
 import networkx as nx
 import numpy as np
 import pytest
+from programs import call, python
 
 from sl_discs.instances.formats import FORMATS, read_instances
 from sl_discs.samplers import registry
@@ -63,18 +62,7 @@ def test_the_commands_of_the_readme_print_in_discs_what_is_shown(tmp_path):
     shown = texts_of("README.md")[0]
     block = (ROOT / "README.md").read_text().partition('[discs]"\n')[2].partition("```")[0]
     commands = block.replace("sl-discs ", f"{sys.executable} -m sl_discs ")
-    environment = os.environ | {
-        "PYTHONPATH": os.pathsep.join([str(ROOT), *sys.path]),
-        "JAX_PLATFORMS": "cpu",
-    }
-    done = subprocess.run(
-        ["bash", "-ec", commands],
-        cwd=tmp_path,
-        env=environment,
-        capture_output=True,
-        text=True,
-        timeout=600,
-    )
+    done = call("bash", "-ec", commands, cwd=tmp_path, path=[ROOT, *sys.path])
     assert done.returncode == 0, done.stderr
     printed = re.sub(r"\d+\.0000", "", done.stdout)
     for part in re.sub(r"\d+\.0000", "", shown).replace("\n", "...").split("..."):
@@ -161,12 +149,8 @@ def test_the_sampler_of_ones_own_conforms_as_printed():
 @pytest.mark.parametrize("run_examples", ["false", pytest.param("true", marks=pytest.mark.slow)])
 def test_the_site_builds_without_a_warning(run_examples, tmp_path):
     assert find_spec("material") and find_spec("mkdocstrings"), "install the extra docs"
-    command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", tmp_path]
-    environment = os.environ | {"SL_DISCS_RUN_EXAMPLES": run_examples, "NO_MKDOCS_2_WARNING": "1"}
-    done = subprocess.run(
-        command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=1200
-    )
-    assert done.returncode == 0, done.stdout + done.stderr
+    variables = {"SL_DISCS_RUN_EXAMPLES": run_examples, "NO_MKDOCS_2_WARNING": "1"}
+    python("-m", "mkdocs", "build", "--strict", "--site-dir", tmp_path, **variables)
     assert "sl_discs.solve" in (tmp_path / "api" / "index.html").read_text()
     # Wide tables and printed lines are not cut off: the rules for them are there, and apply to what
     # examples print.

@@ -1,10 +1,9 @@
 """What `sl-discs discs main` refuses in DISCS: one line, exit code 2."""
 
 import json
-import os
-import subprocess
-import sys
 from pathlib import Path
+
+from programs import python
 
 ROOT = Path(__file__).parents[2]
 # Each in a fork of one process that has imported what takes seconds.
@@ -47,14 +46,8 @@ CASES = {
 
 
 def test_bad_input_is_one_line_and_exit_code_2(discs, tmp_path):
-    places = os.pathsep.join([str(discs.parent), str(ROOT)])
-    environment = os.environ | {"PYTHONPATH": places, "JAX_PLATFORMS": "cpu"}
     arguments = json.dumps({name: given for name, (given, _) in CASES.items()})
-    words = [sys.executable, "-c", PROGRAM, arguments]
-    done = subprocess.run(
-        words, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=600
-    )
-    assert done.returncode == 0, done.stderr
+    done = python("-c", PROGRAM, arguments, cwd=tmp_path, path=[discs.parent])
     found = [json.loads(line) for line in done.stdout.splitlines()]
     assert [name for name, _, _ in found] == list(CASES)
     for name, code, said in found:

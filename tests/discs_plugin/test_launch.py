@@ -1,15 +1,16 @@
 """The commands around DISCS's main module and its sweep files, in DISCS, as a user runs them."""
 
 import dataclasses
+import functools
 import os
 import signal
-import subprocess
 import sys
 import threading
 import time
 from pathlib import Path
 
 import pytest
+from programs import sl_discs
 
 from sl_discs.commands.launch import add_working_directory
 from sl_discs.experiment.sweep_file import combinations, discs_arguments, read_sweep, with_overrides
@@ -38,18 +39,7 @@ def get_config():
 @pytest.fixture
 def run(tmp_path, discs):
     """Runs `sl-discs discs ...` in a process and a folder of its own."""
-
-    def run(*arguments, path=discs.parent):
-        environment = os.environ | {
-            "PYTHONPATH": f"{path}{os.pathsep}{ROOT}",
-            "JAX_PLATFORMS": "cpu",
-        }
-        command = [sys.executable, "-m", "sl_discs", "discs", *arguments]
-        return subprocess.run(
-            command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=600
-        )
-
-    return run
+    return functools.partial(sl_discs, "discs", cwd=tmp_path, path=[discs.parent])
 
 
 def test_a_run_from_anywhere(run, tmp_path, discs):

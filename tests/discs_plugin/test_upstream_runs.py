@@ -3,11 +3,8 @@ checkout.
 """
 
 import importlib
-import os
 import pickle
 import re
-import subprocess
-import sys
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -17,6 +14,7 @@ import numpy as np
 import pytest
 import yaml
 from ml_collections import ConfigDict
+from programs import sl_discs
 from test_upstream import SAMPLERS
 
 from sl_discs.discs_plugin import modules
@@ -196,15 +194,8 @@ def test_every_sampler_runs_on_every_model(run_discs, model, sampler):
 
 def command(discs, folder, *arguments, own=False, **variables):
     """`sl-discs discs ...`, or with `own` `sl-discs ...`, in a process of its own."""
-    variables |= {
-        "PYTHONPATH": f"{discs.parent}{os.pathsep}{ROOT}",
-        "JAX_PLATFORMS": "cpu",
-        "MPLBACKEND": "Agg",
-    }
-    words = [sys.executable, "-m", "sl_discs", *([] if own else ["discs"]), *arguments]
-    return subprocess.run(
-        words, cwd=folder, env=os.environ | variables, capture_output=True, text=True, timeout=600
-    )
+    words = [*([] if own else ["discs"]), *arguments]
+    return sl_discs(*words, cwd=folder, path=[discs.parent], MPLBACKEND="Agg", **variables)
 
 
 @pytest.mark.slow

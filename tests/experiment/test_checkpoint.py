@@ -21,6 +21,7 @@ import jax
 import numpy as np
 import pytest
 from damage import DAMAGES
+from programs import call
 from test_run import SETTINGS, assert_equal, method, random_dataset
 
 from sl_discs.chains import checkpoint
@@ -219,11 +220,9 @@ def test_one_run_a_folder(tmp_path):
     (tmp_path / ".run.lock").write_text(f"process 1 on {'far' * 50}\n")
     with only_run_in(tmp_path):
         code = (
-            f"from sl_discs.support.locks import *\nwith only_run_in(Path({str(tmp_path)!r})): pass"
+            f"from sl_discs.support.locks import *\nwith only_run_in(Path({str(tmp_path)!r})): ..."
         )
-        other = subprocess.run(
-            [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True
-        )
+        other = call(sys.executable, "-c", code)
         assert other.returncode and f"another run (process {os.getpid()} on" in other.stderr
         assert holder_of(tmp_path) == f"process {os.getpid()} on {socket.gethostname()}"
     assert holder_of(tmp_path) == ""

@@ -4,9 +4,6 @@ import dataclasses
 import functools
 import itertools
 import math
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import jax
@@ -14,6 +11,7 @@ import networkx as nx
 import numpy as np
 import pytest
 from enumerated import optimum
+from programs import python
 
 import sl_discs
 from sl_discs.chains.batches import best_layout
@@ -149,18 +147,16 @@ def test_one_or_eight_devices(localized, runs, tmp_path):
     """The same results on 1 and on 8 forced host devices, or on 3 of these, which share 5 instances
     x 8 chains.
     """
-    environment = dict(os.environ, XLA_FLAGS="--xla_force_host_platform_device_count=8")
-    folders = map(str, Path(__file__).parents[:2])
-    environment["PYTHONPATH"] = os.pathsep.join([*folders, environment.get("PYTHONPATH", "")])
+    eight = "--xla_force_host_platform_device_count=8"
     path = str(tmp_path / "8.npz")
     code = (
         f"import numpy, test_run; numpy.savez({path!r}, **test_run.arrays_on(8, {localized!r}, "
         f"{runs!r}))"
     )
-    subprocess.run([sys.executable, "-c", code], env=environment, check=True, timeout=600)
-    with np.load(path) as eight:
+    python("-c", code, path=Path(__file__).parents[:2], XLA_FLAGS=eight)
+    with np.load(path) as theirs:
         for key, found in arrays_on(1, localized, runs).items():
-            np.testing.assert_array_equal(eight[key], found, err_msg=key)
+            np.testing.assert_array_equal(theirs[key], found, err_msg=key)
 
 
 def arrays_on(devices, localized, runs):

@@ -6,15 +6,13 @@ import dataclasses
 import importlib.util
 import json
 import math
-import os
 import shlex
-import subprocess
-import sys
 from pathlib import Path
 
 import networkx as nx
 import numpy as np
 import pytest
+from programs import python
 from scipy import stats
 from shown import check_shown
 
@@ -404,13 +402,8 @@ def test_names_are_chosen_once():
 @pytest.mark.slow
 def test_the_command_and_the_command_that_it_prints(tmp_path):
     def run(arguments, folder):
-        environment = os.environ | {"JAX_PLATFORMS": "cpu", "SL_DISCS_CACHE": str(tmp_path)}
-        command = [sys.executable, "-m", "sl_discs", *arguments]
-        done = subprocess.run(
-            command, cwd=folder, env=environment, capture_output=True, text=True, timeout=600
-        )
-        assert done.returncode == 0, done.stderr
-        return done.stdout
+        words = ["-m", "sl_discs", *arguments]
+        return python(*words, cwd=folder, SL_DISCS_CACHE=str(tmp_path)).stdout
 
     size = (
         "--instances=2",

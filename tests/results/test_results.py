@@ -8,14 +8,13 @@ import os
 import pickle
 import pickletools
 import shutil
-import subprocess
-import sys
 from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
 import yaml
+from programs import python
 from records import make_record
 
 from sl_discs.experiment.record import Spread, best_values
@@ -128,11 +127,8 @@ def test_the_pickle_names_numpy_only_and_loads_without_this_package(tmp_path):
     strings = [[a for _, a, _ in operations[:i] if isinstance(a, str)] for i in imports]
     assert imports
     assert all(any(text.split(".")[0] == "numpy" for text in before[-3:]) for before in strings)
-    code = (
-        f"import pickle, sys; pickle.load(open({str(path)!r}, 'rb')); assert 'sl_discs' not in "
-        "sys.modules"
-    )
-    subprocess.run([sys.executable, "-c", code], check=True, cwd=tmp_path)
+    code = f"import pickle, sys; pickle.load(open({str(path)!r}, 'rb')); assert 'sl_discs' not in "
+    python("-c", f"{code}sys.modules", cwd=tmp_path)
 
 
 @pytest.mark.parametrize(

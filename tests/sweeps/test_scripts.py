@@ -10,6 +10,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import programs
 import pytest
 
 ROOT = Path(__file__).parents[2]
@@ -100,14 +101,10 @@ def place(tmp_path):
 def call(place, name, *arguments, **variables):
     """What a script, called from elsewhere, says, and what the stand-ins were told."""
     record = place.parent / "log"
-    environment = os.environ | variables | {
-        "PATH": f"{place.parent / 'bin'}:{place / '.venv/bin'}:{os.environ['PATH']}", "PYTHON": sys.executable,
-        "LOG": str(record), "SPOOL": str(place.parent / "spool"),
-    }  # fmt: skip
-    command = ["bash", place / "run_scripts" / name, *arguments]
-    done = subprocess.run(
-        command, cwd=place.parent, env=environment, capture_output=True, text=True, timeout=600
-    )
+    variables |= {"LOG": str(record), "SPOOL": str(place.parent / "spool")}
+    variables |= {"PATH": f"{place.parent / 'bin'}:{place / '.venv/bin'}:{os.environ['PATH']}"}
+    words = ["bash", place / "run_scripts" / name, *arguments]
+    done = programs.call(*words, cwd=place.parent, PYTHON=sys.executable, **variables)
     return done, record.read_text().splitlines() if record.exists() else []
 
 
@@ -191,8 +188,7 @@ def test_the_check_of_a_gpu(place, driver, code, told):
 
 def test_tests_with_discs_need_a_checkout_of_it(tmp_path):
     """Before anything is installed; CI has the commit that the page has."""
-    words = ["bash", ROOT / "run_scripts" / "test.sh", f"--discs={tmp_path}"]
-    done = subprocess.run(words, capture_output=True, text=True, timeout=600)
+    done = programs.call("bash", ROOT / "run_scripts" / "test.sh", f"--discs={tmp_path}")
     assert done.returncode == 2 and done.stdout == "" and done.stderr.count("\n") == 1
     assert f"--discs={tmp_path}: no checkout of google-research/discs is there" in done.stderr
     commit = re.search(

@@ -1,7 +1,6 @@
 """Jobs on a real Slurm, where `sinfo` answers; docs/clusters.md sets up a node on one machine."""
 
 import json
-import os
 import re
 import shutil
 import subprocess
@@ -10,6 +9,7 @@ import time
 from pathlib import Path
 
 import numpy as np
+import programs
 import pytest
 
 ROOT = Path(__file__).parents[2]
@@ -45,14 +45,7 @@ pytestmark = [
 
 
 def call(*command, where=ROOT, **variables):
-    environment = (
-        os.environ
-        | {"PYTHONPATH": str(ROOT), "PYTHON": sys.executable, "JAX_PLATFORMS": "cpu"}
-        | variables
-    )
-    done = subprocess.run(
-        command, cwd=where, env=environment, capture_output=True, text=True, timeout=1200
-    )
+    done = programs.call(*command, cwd=where, **{"PYTHON": sys.executable} | variables)
     assert done.returncode == 0, done.stderr
     return done.stdout
 
