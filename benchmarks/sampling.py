@@ -41,7 +41,7 @@ from sl_discs.problems.problem import Problem
 from sl_discs.sampling.diagnostics import LEAST_DRAWS, MOST_R_HAT, diagnose
 from sl_discs.sampling.draw_samples import METHODS
 from sl_discs.sampling.drawn import Drawn, Request, observed, packed
-from sl_discs.sampling.plain_chains import RecordedChains
+from sl_discs.sampling.plain_chains import RecordedChains, ordered_method
 from sl_discs.support.checks import check_choice
 from sl_discs.support.documents import write_json
 from sl_discs.support.files import check_file
@@ -318,7 +318,9 @@ def contender(name: str, terms: Coefficients, target: Target, chains: int, draws
     each = max(1, draws // _LOCALIZED) if method == "localization" else draws
 
     def draw(seed: int) -> Drawn:
-        request = Request(terms, target.temperature, each, chains, "gibbs", {}, engine, seed)
+        request = Request(
+            terms, target.temperature, each, chains, ordered_method("gibbs", {}), engine, seed
+        )
         return METHODS[method](request, Budget())
 
     return draw
@@ -332,7 +334,15 @@ def _sweeps(
         draws, warm_up, sweeps = 1, 1, -(-_REFERENCE_STEPS // len(terms.linear))
 
     def draw(seed: int) -> Drawn:
-        request = Request(terms, target.temperature, draws, chains, "gibbs", SWEEPING, engine, seed)
+        request = Request(
+            terms,
+            target.temperature,
+            draws,
+            chains,
+            ordered_method("gibbs", SWEEPING),
+            engine,
+            seed,
+        )
         sweeping = RecordedChains(request, chains)
         sweeping.record(target.temperature, 1, warm_up)
         states = sweeping.record(target.temperature, draws, sweeps).states

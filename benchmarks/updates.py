@@ -30,7 +30,7 @@ from sampling import SWEEPING
 from sl_discs.commands.command import Command, own_flags
 from sl_discs.experiment.record import measured_by
 from sl_discs.sampling.drawn import Request
-from sl_discs.sampling.plain_chains import RecordedChains
+from sl_discs.sampling.plain_chains import RecordedChains, ordered_method
 from sl_discs.support.checks import check_choice
 from sl_discs.support.documents import write_json
 from sl_discs.support.files import check_file
@@ -82,7 +82,8 @@ def ours(matrix: scipy.sparse.csr_array, temperature: float, chains: int) -> Run
     """The CPU engine, whose records are the values at the end of each run alone."""
     terms = sl_discs.ising(None, scipy.sparse.triu(matrix), maximise=True).terms()
     played = RecordedChains(
-        Request(terms, temperature, None, chains, "gibbs", SWEEPING, "cpu", 0), chains
+        Request(terms, temperature, None, chains, ordered_method("gibbs", SWEEPING), "cpu", 0),
+        chains,
     )
     return lambda sweeps: played.record(temperature, 1, sweeps)
 

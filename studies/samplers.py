@@ -33,6 +33,7 @@ from sl_discs.reproduction.report import table
 from sl_discs.samplers.registry import base_samplers, known_samplers
 from sl_discs.sampling.draw_samples import METHODS
 from sl_discs.sampling.drawn import Request
+from sl_discs.sampling.plain_chains import ordered_method
 from sl_discs.support.checks import check_choice
 from sl_discs.support.documents import write_json
 from sl_discs.support.files import check_writable, write_text
@@ -178,7 +179,9 @@ def _drawn(folder: Path, sampler: str, size: Size) -> list[dict[str, Any]]:
     terms = ising_torus(_SIDE, _TEMPERATURE).problem.terms()
 
     def draw(seed: int):
-        request = Request(terms, _TEMPERATURE, size.draws, size.chains, sampler, {}, "auto", seed)
+        request = Request(
+            terms, _TEMPERATURE, size.draws, size.chains, ordered_method(sampler, {}), "auto", seed
+        )
         return METHODS["chain"](request, Budget())
 
     def compute(seed: int) -> dict[str, Any]:

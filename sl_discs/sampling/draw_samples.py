@@ -14,7 +14,7 @@ from jaxtyping import Float64
 from sl_discs.chains.budget import Budget
 from sl_discs.engines.choice import choose_engine
 from sl_discs.engines.devices import check_threads
-from sl_discs.localization.method import build_method, method_fields
+from sl_discs.localization.method import Method, method_fields
 from sl_discs.models.functions import Terms, check_not_traced
 from sl_discs.models.terms import Coefficients
 from sl_discs.problems import Problem
@@ -27,7 +27,6 @@ from sl_discs.samplers.registry import (
     own_name,
     registered,
 )
-from sl_discs.samplers.sampler import Sampler
 from sl_discs.sampling import exact, localized, low_rank, plain_chains, tempering
 from sl_discs.sampling.diagnostics import judge
 from sl_discs.sampling.directions import mixes_fast
@@ -174,11 +173,6 @@ def drawn_from(problem: Problem | LogDensity, options: SampleOptions) -> Samples
         return dataclasses.replace(found, notes=(*found.notes, _UNCERTIFIED))
 
 
-def _kernel(name: str, fields: Mapping[str, Any]) -> Sampler:
-    own = {field: fields.get(field, value) for field, value in registered(name).fields.items()}
-    return build_method({"name": name, **own}).sampler
-
-
 def _temperatures(given: Any) -> float | tuple[float, ...]:
     """Returns one temperature as a float, and several as a tuple, in their order."""
     found = real_array("temperature", given)
@@ -191,8 +185,10 @@ def _temperatures(given: Any) -> float | tuple[float, ...]:
 
 @dataclasses.dataclass(frozen=True)
 class SampleOptions:
-    """The arguments of `sl_discs.sample`, which documents them, checked; `fields` are those of its
-    sampler.
+    """The arguments of `sl_discs.sample`, which documents them, checked.
+
+    `fields` are those of its sampler, and `built` is the sampler with all of them, localized for
+    that method.
     """
 
     temperature: float | Sequence[float] = 1.0
@@ -206,6 +202,7 @@ class SampleOptions:
     fields: Mapping[str, Any] = dataclasses.field(default_factory=dict)
     interrupt: Callable[[], object] | None = None
     progress: bool = False
+    built: Method = dataclasses.field(init=False)
 
     def __post_init__(self):
         check_threads()
@@ -234,7 +231,8 @@ class SampleOptions:
         plain["sampler"] = sampler = "gibbs" if sampler == AUTO else sampler
         registered(sampler, variants=False)
         name = localized_name(sampler) if self.method == "localization" else sampler
-        arguments = [field.name for field in dataclasses.fields(self) if field.name != "fields"]
+        derived = "fields", "built"
+        arguments = [field.name for field in dataclasses.fields(self) if field.name not in derived]
         known = sorted({*method_fields(name)} - {"name"})
         keywords(sorted(self.fields), ["problem", *arguments], name, known)
         one_of("engine", self.engine, ENGINES)
@@ -244,10 +242,14 @@ class SampleOptions:
             function("interrupt", self.interrupt)
         for field, value in plain.items():
             object.__setattr__(self, field, value)
-        if self.method == "localization":
-            localized.localized_method(sampler, self.fields)
+        build = (
+            localized.localized_method
+            if self.method == "localization"
+            else plain_chains.ordered_method
+        )
+        object.__setattr__(self, "built", build(sampler, self.fields))
         if self.method != "exact":
-            choose_engine(self.engine, _kernel(sampler, self.fields), num_chains=0)
+            choose_engine(self.engine, self.built.sampler, num_chains=0)
 
     @property
     def lowest(self) -> float:
@@ -327,8 +329,7 @@ class _Run:
             options.lowest,
             times * each if options.time_limit is None else None,
             groups,
-            options.sampler,
-            options.fields,
+            options.built,
             engine,
             options.seed,
             options.temperatures,
@@ -413,11 +414,12 @@ def _limits(request: Request, drawn: Drawn, values: Float64[np.ndarray, "C D"]) 
     terms = request.terms
     temperature = request.temperature
     if not drawn.exact:
-        kernel = _kernel(request.sampler, request.fields)
-        if not (kernel.exact and kernel.is_ergodic(terms.num_sites)):
+        name = request.method.name
+        sampler = request.method.sampler
+        if not (sampler.exact and sampler.is_ergodic(terms.num_sites)):
             found.append(
-                f"the sampler {request.sampler} is not exact with these settings, or does not "
-                "reach every state; change them, or use gibbs"
+                f"the sampler {name} is not exact with these settings, or does not reach every "
+                "state; change them, or use gibbs"
             )
     apart = 0.0 if drawn.exact and isinstance(terms, Coefficients) else terms.resolution(values)
     if apart > _MOST_APART * temperature:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable
 from typing import Any, NamedTuple
 
 import numpy as np
 from jaxtyping import Bool, Float, Float64, Int, Int8, Num, UInt8
 
+from sl_discs.localization.method import Method
 from sl_discs.models.functions import Terms
 
 
@@ -19,8 +20,7 @@ class Request(NamedTuple):
     temperature: float  # of the target exp(f/temperature)
     draws_each: int | None  # number of draws of a group; None: as many as there is time for
     groups: int  # number of independent chains or ladders
-    sampler: str  # name of the base sampler
-    fields: Mapping[str, Any]  # of its config
+    method: Method  # the sampler, localized for that method of `sample`
     engine: str  # its name, or `auto`
     seed: int  # of all random numbers
     temperatures: tuple[float, ...] = ()  # of a curve, of which `temperature` is the lowest

@@ -60,10 +60,8 @@ _BATCHES_THAT_GO_ON = 2
 _STREAM = 1 << 31
 
 
-def localized_method(sampler: str, fields: Mapping[str, Any]) -> tuple[Method, int]:
-    """Returns Algorithm 1 around a base sampler and its number of levels; InputError for fields
-    with wrong values.
-    """
+def localized_method(sampler: str, fields: Mapping[str, Any]) -> Method:
+    """Returns Algorithm 1 around a base sampler; InputError for fields with wrong values."""
     scan = {"scan": "sequential"} if sampler in ORDERED else {}
     fields = (
         SCHEDULE_FIELDS | {"K": _LEVELS} | scan | dict(fields) | {"name": localized_name(sampler)}
@@ -74,7 +72,7 @@ def localized_method(sampler: str, fields: Mapping[str, Any]) -> tuple[Method, i
             "localization: with these settings sign(Y) is mostly noise; lower sigma or eps_end "
             "so that alpha^2/(sigma^2 t) ends at 16 or more"
         )
-    return method, fields["K"]
+    return method
 
 
 def draw(request: Request, budget: Budget) -> Drawn:
@@ -82,8 +80,9 @@ def draw(request: Request, budget: Budget) -> Drawn:
     terms = request.terms
     groups = request.groups
     size = request.terms.num_sites
-    method, levels = localized_method(request.sampler, request.fields)
+    method = request.method
     assert method.localization is not None
+    levels = method.localization.K
     at_first = method.localization.first_signal_to_noise()
     together = _TOGETHER * groups
     steps = levels * _SWEEPS_A_LEVEL * (size if method.sampler.counts_sweeps else 1)
@@ -115,7 +114,7 @@ def draw(request: Request, budget: Budget) -> Drawn:
             *reasons,
         )
     how = {
-        "sampler": localized_name(request.sampler),
+        "sampler": method.name,
         "engine": engine.name,
         "chains": len(states),
         "levels": levels,

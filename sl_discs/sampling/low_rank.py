@@ -453,7 +453,7 @@ def _by_chains(spin: SpinForm, directions: Directions, request: Request, budget:
             f"{NARROW:g}",
         )
     how = _description(directions) | {
-        "sampler": request.sampler,
+        "sampler": request.method.name,
         "engine": chains.engine.name,
         "nodes": len(nodes.fit.nodes),
         "groups": groups,

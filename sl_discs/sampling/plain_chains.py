@@ -9,8 +9,9 @@ diagnostic.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from typing import NamedTuple
+import dataclasses
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, NamedTuple
 
 import jax
 import numpy as np
@@ -21,8 +22,8 @@ from sl_discs.chains.budget import Budget
 from sl_discs.chains.chains import Chains
 from sl_discs.engines.choice import choose_engine
 from sl_discs.engines.program import ChainTemperatures, Program
+from sl_discs.localization.method import Method, build_method
 from sl_discs.models.functions import checked
-from sl_discs.samplers.registry import registered
 from sl_discs.samplers.single_site import RANDOM, SEQUENTIAL
 from sl_discs.sampling.diagnostics import diagnose
 from sl_discs.sampling.drawn import Averages, Drawn, Request, magnetisations, packed
@@ -43,6 +44,12 @@ DISPERSING = 5
 ORDERED = ("gibbs",)
 
 
+def ordered_method(sampler: str, fields: Mapping[str, Any]) -> Method:
+    """Returns a base sampler with these fields of its config, which scans in order by default."""
+    scan = {"scan": SEQUENTIAL} if sampler in ORDERED else {}
+    return build_method({**scan, **fields, "name": sampler})
+
+
 def draw(request: Request, budget: Budget) -> Drawn:
     """Draws from every chain."""
     chains = RecordedChains(request, request.groups)
@@ -61,7 +68,7 @@ def draw(request: Request, budget: Budget) -> Drawn:
     sweeps = -(-thinning // records)
     _, drawn = collect(chains, request.temperature, request.draws_each, budget, records, sweeps)
     how = {
-        "sampler": request.sampler,
+        "sampler": request.method.name,
         "engine": chains.engine.name,
         "chains": request.groups,
         "warm-up sweeps": warm_up,
@@ -75,8 +82,9 @@ def dispersed(request: Request, is_over: Callable[[], bool] = lambda: False) -> 
     """Returns chains, one of each group, after a first round from different starts, or until
     `is_over`.
     """
-    if request.sampler in ORDERED:
-        request = request._replace(fields={**request.fields, "scan": RANDOM})
+    if request.method.name in ORDERED:
+        random = ordered_method(request.method.name, {"scan": RANDOM})
+        request = request._replace(method=random)
     chains = RecordedChains(request, request.groups, stream=DISPERSING)
     states = chains.current()
     chain = np.arange(request.groups)
@@ -240,15 +248,11 @@ class RecordedChains(Chains):
             can do that.
         """
         terms = request.terms
-        base = registered(request.sampler)
-        fields = dict(base.fields)
-        if request.sampler in ORDERED:
-            fields |= {"scan": SEQUENTIAL}
-        own = {name: request.fields.get(name, value) for name, value in fields.items()}
-        if "adapt_until" in own:
+        kernel: Any = request.method.sampler
+        if hasattr(kernel, "adapt_until"):
             until = max(1, adapting * terms.num_sites // _SITES_A_STEP)
-            own["adapt_until"] = min(until, request.fields.get("adapt_until") or until)
-        kernel = base.build(own)
+            until = min(until, kernel.adapt_until or until)
+            kernel = dataclasses.replace(kernel, adapt_until=until)
         chosen, _ = choose_engine(request.engine, kernel, num_chains=0)
         shape = shape_of_one(terms, num_chains)
         check_memory(

@@ -290,7 +290,7 @@ def draw(request: Request, budget: Budget) -> Drawn:
     swaps = 1 - rejection_rates(chains.inverse, values)
     means = values.mean(axis=(0, 1), dtype=float)
     how = {
-        "sampler": request.sampler,
+        "sampler": request.method.name,
         "engine": chains.engine.name,
         "ladders": chains.ladders,
         "rungs": chains.rungs,

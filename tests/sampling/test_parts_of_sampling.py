@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 import sl_discs
 import truths
+from sl_discs.localization.method import build_method
 from sl_discs.sampling import tempering
 from sl_discs.sampling.diagnostics import diagnose, judge, r_hat_limit, worst_variables
 from sl_discs.sampling.drawn import (
@@ -165,7 +166,7 @@ def test_packed_draws(size, groups, draws, piece, seed):
 def test_an_engine_that_compiles_each_call_length_compiles_two():
     terms = sl_discs.maxcut(nx.cycle_graph(8)).terms()
     chains = RecordedChains(
-        Request(terms, 1.0, None, 4, "metropolis", {"scan": "random"}, "reference", 0), 4
+        Request(terms, 1.0, None, 4, build_method({"name": "metropolis"}), "reference", 0), 4
     )
     lengths = [len(part.values) for part in chains.play(1.0, 250)]
     assert sum(lengths) == 250 and len(lengths) > 2 and len(set(lengths)) <= 2
