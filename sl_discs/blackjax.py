@@ -166,7 +166,6 @@ def localized(
 
 
 def _base_checked(argument: str, given: Any) -> str:
-    """Returns the name of a registered base sampler."""
     if not isinstance(given, str) or registry.is_localized(registry.own_name(given)):
         raise InputError(
             f"{argument} is {shown(given)}; expected a base sampler, such as 'gwg'", argument

@@ -307,7 +307,6 @@ class SLSampler(_Sampler, dimod.Initialized):
 
 
 def _reads(bqm: dimod.BinaryQuadraticModel, states: Any, info: dict[str, Any]) -> dimod.SampleSet:
-    """Returns [reads, variables] states with their energies."""
     return dimod.SampleSet.from_samples_bqm((states, list(bqm.variables)), bqm, info=info)
 
 
@@ -325,9 +324,6 @@ def _ordered(method: Method, randomize: bool) -> dict[str, Any]:
 
 
 def _timing(begin: int, sampled: int, result: Result) -> dict[str, int]:
-    """Returns the nanoseconds of each stage, of a call that began and had the result at these
-    times.
-    """
     sampling, compiling = (int(1e9 * result.timing[key]) for key in ("run_s", "compile_s"))
     preparing = sampled - begin - sampling - compiling
     polishing = time.perf_counter_ns() - sampled

@@ -65,7 +65,6 @@ def asks_for_help(argv: Sequence[str]) -> bool:
 
 
 def _split(argv: Sequence[str]) -> tuple[list[str], list[str]]:
-    """Returns the arguments before `--`, and those after it."""
     place = argv.index("--") if "--" in argv else len(argv)
     return list(argv[:place]), list(argv[place + 1 :])
 
@@ -230,7 +229,8 @@ def define_arguments(
 
     Args:
       own: the command's flags.
-      function: its signature has the defaults, and the section `Args` of its docstring the words.
+      function: its signature has the defaults, and the section `Args` of its docstring the words,
+        for a flag without what it says of Python.
       known: values of some arguments, which their words list.
       required: arguments whose defaults a command does not take.
     """
@@ -241,16 +241,16 @@ def define_arguments(
         # Commands always show progress.
         if name == "progress" or annotation not in {"bool", *_PARSERS}:
             continue
-        words = meanings[name].replace("None: ", "default: ")
+        words = meanings[name].partition(" In Python ")[0].replace("None: ", "default: ")
         if name in known:
             words += f" Known: {', '.join(known[name])}."
         words = words[0].upper() + words[1:]
         if annotation == "bool":
             flags.DEFINE_boolean(name, argument.default, words, own)
-        elif name in required:
-            flags.DEFINE(_PARSERS[annotation](), name, None, words, own, required=True)
         else:
-            flags.DEFINE(_PARSERS[annotation](), name, argument.default, words, own)
+            needed = name in required
+            default = None if needed else argument.default
+            flags.DEFINE(_PARSERS[annotation](), name, default, words, own, required=needed)
         names.append(name)
     return names
 

@@ -226,7 +226,6 @@ def _headline(path: Path, sampler: str) -> str:
 
 
 def _best_ratios(path: Path) -> Float64[np.ndarray, "G"] | None:
-    """Returns the best ratio of each instance in a results.pkl of DISCS; None if there is none."""
     try:
         return np.ravel(load_pickle(path)["best_ratio"]).astype(np.float64)
     except (InputError, KeyError, TypeError, ValueError):

@@ -77,7 +77,6 @@ def command_of(name: str) -> Command:
 
 
 def _names_after(before: str) -> list[str]:
-    """Returns the remainders of the names that begin so."""
     return [name.removeprefix(before) for name in COMMANDS if name.startswith(before)]
 
 

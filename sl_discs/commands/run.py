@@ -175,7 +175,6 @@ def _save_folder(settings: Settings, model: dict, dataset: str, methods: list[Me
 
 
 def _requested() -> RunRequest:
-    """Returns what the parsed flags ask for; InputError if no run can be that."""
     part = Part() if FLAGS.part is None else Part.parse(FLAGS.part)
     experiment = _fields(_EXPERIMENT)
     model = _fields(_MODEL)

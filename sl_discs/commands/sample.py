@@ -110,7 +110,6 @@ def _sample(given: Given) -> int:
 
 
 def _marginal_lines(samples: Samples, top: int) -> list[str]:
-    """Returns the table of the `top` marginals that are nearest to 1/2."""
     found = sorted(samples.marginals.items(), key=lambda row: abs(row[1].mean - 0.5))
     rows = [(str(label), *numbers(one)) for label, one in found[:top]]
     lines = aligned([("variable", "P(x = 1)", "error"), *rows])

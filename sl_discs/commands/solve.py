@@ -183,7 +183,6 @@ main = Command("FILE", __doc__, FLAGS, _solve)
 
 
 def _digest_of(path: Path) -> str:
-    """Returns the SHA-256 digest of a file, in hexadecimal; InputError if it cannot be read."""
     with open_regular(path) as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 

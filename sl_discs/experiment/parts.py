@@ -214,7 +214,6 @@ def _part_of_task() -> Part:
 
 
 def _restored(arrays: dict[str, Any], values: dict[str, Any]) -> dict[str, SamplerRecord]:
-    """Returns the records of all samplers of a part."""
     samplers = {}
     for number, (name, fields) in enumerate(values["samplers"].items()):
         fields |= {field: arrays[f"{number}/{field}"] for field in ARRAYS}

@@ -232,14 +232,12 @@ def _published(record: ExperimentRecord, name: str) -> PublishedRow | None:
 
 
 def _changes(record: ExperimentRecord, name: str) -> str:
-    """Returns the fields of a sampler that differ from their defaults, such as `sigma=1.0`."""
     usual = method_fields(name)
     given = usual | record.config["samplers"][name]
     return ", ".join(f"{field}={given[field]}" for field in usual if given[field] != usual[field])
 
 
 def _differences(record: ExperimentRecord, name: str) -> list[str]:
-    """Returns in words what makes the run of a sampler another experiment than the paper's."""
     sampler = record.samplers[name]
     fields = record.config["experiment"] | record.config["model"]
     count = len(sampler.instances)

@@ -133,7 +133,6 @@ def read_config(path: Path, example: str) -> dict[str, Any]:
 
 
 def _config(path: Path) -> dict[str, Any]:
-    """Returns the fields of a sweep file."""
     config = read_config(path, "those in discs/run_configs")
     missing = sorted({"model", "sampler", "sweep"} - set(config))
     if missing:

@@ -130,7 +130,6 @@ def _describe_exit(exit_code: int, message: str) -> str:
 
 
 def _read(path: Path, **fields: type) -> dict[str, Any] | None:
-    """Returns the content of a file with these fields; None if there is none, or it is damaged."""
     try:
         content = read_json(path) or {}
     except Damaged:
@@ -400,7 +399,6 @@ def _noted(folder: Path) -> dict[str, dict[str, str]]:
 
 
 def _ask_slurm(command: Sequence[str], text: str = "") -> str:
-    """Returns what a command of Slurm prints; InputError if it fails."""
     try:
         done = subprocess.run(command, input=text, capture_output=True, text=True)
     except OSError as error:

@@ -121,6 +121,5 @@ def observe(
 
 
 def _next_level(observation, key: Key, drift, noise):
-    """Returns Y + drift U + noise Z, with U reset."""
     y, mean = observation
     return y + drift * mean + noise * keys.normals(key, y.shape), jnp.zeros_like(mean)

@@ -93,9 +93,6 @@ def method_config(name: str) -> config_dict.ConfigDict:
 
 
 def _complete(name: str, given: Mapping[str, Any], defaults: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns all fields of a sampler, converted to the types of their defaults; InputError if that
-    is impossible.
-    """
     unknown = sorted(set(given) - set(defaults))
     if unknown:
         near = difflib.get_close_matches(unknown[0], defaults, 1)

@@ -52,7 +52,6 @@ class DMALAState(NamedTuple):
 
 
 def _log_chain_mean(value: Float[Array, ""]) -> Float[Array, ""]:
-    """Returns the log of the mean of exp(value) over the chains of an instance."""
     top = chain_max(value)
     return top + jnp.log(chain_mean(jnp.exp(value - top)))
 

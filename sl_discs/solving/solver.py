@@ -105,11 +105,11 @@ def solve(
         calls to the engine.
       chains: number of parallel chains; None: 32, but fewer on the CPU engine under a time limit in
         which 32 chains of a sampler that tries one site a step would cool too fast.
-      annealing: None: exponential decay between temperatures chosen from the problem's gains
-        (`temperature_range` of `sl_discs.chains.annealing`); (initial, final) for other
-        temperatures; or a dict of t_schedule, init_temperature, final_temperature, decay_rate,
-        anneal_every, where t_schedule may be a sequence of temperatures, each for an equal part of
-        the steps. Temperatures are in units of the problem's value.
+      annealing: the initial and the final temperature, in units of the problem's value; None:
+        temperatures chosen from the problem's gains (`temperature_range` of
+        `sl_discs.chains.annealing`). The temperature decays exponentially between them. In Python
+        also a dict of t_schedule, init_temperature, final_temperature, decay_rate, anneal_every,
+        where t_schedule may be a sequence of temperatures, each for an equal part of the steps.
       initial_states: initial states of every round: one sample as a dict or [N] for all chains, or
         a list or array [R, N] of up to `chains` samples, which are repeated in turn; None: random.
         The answer is no worse than these.

@@ -55,7 +55,6 @@ def cache_folder(
 
 
 def _is_private(folder: Path) -> bool:
-    """Returns whether only this user can write into a folder."""
     # On Windows modes say nothing; folders of a profile are private there.
     if not hasattr(os, "geteuid"):
         return True

@@ -261,7 +261,6 @@ def _check_kernel(sampler: Sampler, case: Case, starts: Int8[np.ndarray, "B N"])
 
 
 def _describe(part: Any) -> str:
-    """Returns the shapes and dtypes of a batch of one chain's part, without the batch."""
     return str(jax.tree.map(lambda leaf: f"{leaf.dtype}{[*leaf.shape[1:]]}", part)).replace("'", "")
 
 
