@@ -11,9 +11,10 @@ import shlex
 import sys
 import tempfile
 import textwrap
+import traceback
 import tracemalloc
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 from unittest import mock
@@ -24,6 +25,7 @@ from sl_discs.support import memory, own_code
 from sl_discs.support.errors import InputError
 
 ROOT = Path(__file__).parents[2]
+PACKAGE = ROOT / "sl_discs"
 SENTENCES = Path(__file__).with_name("sentences.txt")
 
 
@@ -115,12 +117,25 @@ def refused(refusal: Refusal, folder: Path) -> Refused:
     raise AssertionError("it is not refused")
 
 
+def _causes(error: BaseException) -> Iterator[BaseException]:
+    """Yields the exceptions of other programs that it was raised from, or while handling."""
+    cause = error.__cause__ or error.__context__
+    while cause is not None:
+        frames = traceback.extract_tb(cause.__traceback__)
+        in_package = Path(frames[-1].filename).is_relative_to(PACKAGE)
+        is_own = in_package and type(cause) is ValueError and cause is not error.__cause__
+        if not is_own and not isinstance(cause, InputError | KeyError):
+            yield cause
+        cause = cause.__cause__ or cause.__context__
+
+
 def _refused(error: InputError, folder: Path) -> Refused:
     said = str(error)
     assert said.isprintable(), said
-    if error.__cause__ is not None:
-        # Words of another program, which change with its version.
-        said = said.replace(" ".join(str(error.__cause__).split()), "...")
+    # Words of other programs change with their versions.
+    for cause in _causes(error):
+        words = " ".join(str(cause).split())
+        said = said.replace(words, "...") if len(words) > 1 else said
     said = said.replace(str(folder), "FOLDER").replace(str(ROOT), "CLONE")
     named = error.argument
     place = said.removeprefix("FOLDER/bad.any:").partition(": ")[0]
