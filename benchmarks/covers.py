@@ -19,8 +19,8 @@ from sl_discs.commands.command import Command, own_flags
 from sl_discs.engines.devices import describe_machine
 from sl_discs.experiment.record import measured_by
 from sl_discs.problems import Problem
-from sl_discs.solving import solver as solving
 from sl_discs.solving.solver import solve
+from sl_discs.solving.workers import WORKERS
 from sl_discs.support.checks import check_choice, real
 from sl_discs.support.documents import write_json
 from sl_discs.support.errors import InputError
@@ -40,8 +40,10 @@ def best_value(problem: Problem, limit: float, *, local: bool) -> float:
     """Returns the best value of `solve`, with local searches or without, positive where more is
     better.
     """
-    search = solving.local_search if local else lambda *_: None
-    with mock.patch.object(solving, "local_search", search):
+    workers = WORKERS[problem.kind]
+    if not local:
+        workers = workers._replace(search=None)
+    with mock.patch.dict(WORKERS, {problem.kind: workers}):
         value = solve(problem, time_limit=limit, seed=1).best_value
     return value if problem.maximise else -value
 

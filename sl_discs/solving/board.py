@@ -12,7 +12,10 @@ from sl_discs.problems import Evaluated, Problem
 from sl_discs.problems.problem import best_row, compared
 
 # Who finds an answer, beside provers and local searches.
-ANNEALING, INITIAL_STATES, REDUCTIONS = "annealing", "initial states", "reductions"
+ANNEALING = "annealing"
+INITIAL_STATES = "initial states"
+REDUCTIONS = "reductions"
+GREEDY = "a greedy answer"
 
 
 class Incumbent(NamedTuple):

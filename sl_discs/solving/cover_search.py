@@ -29,7 +29,8 @@ from sl_discs.engines.cpu.jit import entered, in_long_vectors, inlined
 from sl_discs.instances.graph import Graph, complement
 from sl_discs.problems import Problem
 from sl_discs.problems.graph_kind import graph_kind
-from sl_discs.solving.rounds import LocalSearch
+from sl_discs.solving.presolved import Presolved
+from sl_discs.solving.proofs import LocalSearch
 
 # Entries of `state`: numbers of uncovered edges, of nodes in the cover and in the best one, steps
 # so far, the sum of all weights, and the node that came last.
@@ -48,9 +49,8 @@ _MOST_EDGES = 5_000_000
 _LISTED_A_SECOND = 4e6
 # Approximate seconds of a step, for each node and for each of the mean number of neighbours.
 _STEP_S, _NODE_S, _NEIGHBOUR_S = 2e-7, 2.5e-10, 3e-9
-# Steps for each node that a trial needs, and those after which its value tells what longer searches
-# find.
-_LEAST_STEPS, _CONCLUSIVE_STEPS = 25, 75
+# Steps for each node that a trial needs.
+_LEAST_STEPS = 25
 
 
 class Links(NamedTuple):
@@ -295,14 +295,16 @@ def play(links, covers, draws):
 class CoverSearch(LocalSearch):
     """Searches that differ in their random numbers and share the graph."""
 
-    name = "a local search on vertex covers with edge weights"
+    by = "a local search on vertex covers with edge weights"
 
-    def __init__(self, graph: Graph, seed: int, *, covers: bool, walks: int):
-        """Begins; `covers` says whether ones are the nodes of the cover, and not those of the
-        independent set.
-        """
-        super().__init__(seed, walks)
-        self._covers = covers
+    def __init__(self, presolved: Presolved, seed: int, walks: int):
+        super().__init__(presolved, seed, walks)
+        problem = presolved.left
+        graph = problem.source
+        if graph_kind(problem.kind).joined:
+            graph = complement(graph)
+        # Whether ones are the nodes of the cover, and not those of the independent set.
+        self._covers = not problem.maximise
         self._links = links_of(graph)
         self.step_s = (
             _STEP_S
@@ -318,31 +320,27 @@ class CoverSearch(LocalSearch):
         best = min(self._searches, key=lambda one: one.state[_BEST]).best
         return (best == self._covers).astype(np.int8)
 
-    def walk(self, place: int, draws: Float64[np.ndarray, "S"]) -> int:
-        return play(self._links, self._searches[place], draws)
+    def walk(self, number: int, draws: Float64[np.ndarray, "S"]) -> int:
+        return play(self._links, self._searches[number], draws)
 
 
-def cover_search(problem: Problem, seed: int, seconds: float, walks: int) -> CoverSearch | None:
+def cover_search(presolved: Presolved, seed: int, seconds: float, walks: int) -> CoverSearch | None:
     """Returns a search of a problem of sets, covers or cliques.
 
     None if its graph has weights or no edges, or is too large for a trial of `seconds`.
     """
+    problem = presolved.left
     graph = problem.source
-    cliques = graph_kind(problem.kind).joined
     if graph.node_weights is not None:
         return None
     size = graph.num_nodes
     count = graph.num_edges
-    if cliques:
+    if graph_kind(problem.kind).joined:
         count = size * (size - 1) // 2 - count
     if count > min(_MOST_EDGES, seconds * _LISTED_A_SECOND):
         return None
-    search = CoverSearch(
-        complement(graph) if cliques else graph, seed, covers=not problem.maximise, walks=walks
-    )
-    steps = seconds / (size * search.step_s)
-    search.conclusive = steps >= _CONCLUSIVE_STEPS
-    return search if steps >= _LEAST_STEPS else None
+    search = CoverSearch(presolved, seed, walks)
+    return search if seconds >= _LEAST_STEPS * size * search.step_s else None
 
 
 @entered
@@ -389,20 +387,33 @@ def _choose(starts, others, degrees, heads, nodes, after, chosen):
                         least = min(least, degrees[near])
 
 
-def greedy_state(problem: Problem[Graph]) -> Int8[np.ndarray, "1 n"] | None:
-    """Returns an answer to a problem of sets or covers: a set, of nodes of the least degrees left;
-    None with weights.
+@entered
+def _choose_in_order(starts, others, order, chosen):
+    """Chooses each node of an order that is joined to none of those before."""
+    for node in order:
+        free = True
+        for entry in range(starts[node], starts[node + 1]):
+            free &= not chosen[others[entry]]
+        chosen[node] = free
+
+
+def greedy_state(problem: Problem[Graph]) -> Int8[np.ndarray, "1 n"]:
+    """Returns an answer to a problem of sets or covers: a set, of nodes of the least degrees left,
+    or with weights of those that weigh most for each node that they exclude.
 
     Source: Halldorsson and Radhakrishnan 1997, "Greed is good: approximating independent sets in
     sparse and bounded-degree graphs".
     """
-    if problem.source.node_weights is not None:
-        return None
     near = problem.source.neighbours
+    weights = problem.source.node_weights
     size = problem.num_variables
     degrees = np.diff(near.starts).astype(np.int64)
     chosen = np.zeros(size, np.bool_)
-    heads = np.full(degrees.max(initial=0) + 1, -1)
-    nodes, after = np.empty((2, size + len(near.others)), np.int64)
-    _choose(near.starts, near.others, degrees, heads, nodes, after, chosen)
+    if weights is None:
+        heads = np.full(degrees.max(initial=0) + 1, -1)
+        nodes, after = np.empty((2, size + len(near.others)), np.int64)
+        _choose(near.starts, near.others, degrees, heads, nodes, after, chosen)
+    else:
+        order = np.argsort(-weights / (degrees + 1), kind="stable")
+        _choose_in_order(near.starts, near.others, order, chosen)
     return (chosen == problem.maximise).astype(np.int8)[None]

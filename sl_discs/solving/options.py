@@ -5,9 +5,8 @@ with defaults.
 from __future__ import annotations
 
 import dataclasses
-import enum
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from jaxtyping import Int8
@@ -35,31 +34,36 @@ from sl_discs.support.doubles import unmasked
 from sl_discs.support.errors import InputError
 
 AUTO = "auto"
-SWEEPS = 1_000
-CHAINS = 32
-# Approximate site updates of one chain on a core per second; chains that scan in order and that a
-# core steps together in little more time; and the sweeps of a chain alone from which on as many
-# chains, with less time each, find more.
-_UPDATES_PER_SECOND, _IN_STEP, _SLOW_SWEEPS = 5e7, 8, 10_000
+# Of samplers that try one site per step: sweeps of an annealing, the most steps, and chains, which
+# a core steps together.
+_SWEEPS, _MOST_TRIES, _IN_STEP = 2_000, 20_000_000, 16
+# Site updates of these chains on a core per second, and seconds of the longest annealing without a
+# time limit, by this rate.
+_UPDATES_PER_SECOND, _LONGEST_S = 1e8, 3.2
+# Of other samplers.
+_FEWEST_INFORMED, _MOST_INFORMED, _CHAINS = 2_000, 20_000, 32
 # Steps of the round that measures the rate, few enough for one call to the engine, so that large
 # problems also end cold: in sweeps for samplers that try one site per step, in steps for others.
 _FIRST_SWEEPS, _FIRST_STEPS = 3, 200
 # The temperatures of this number of steps take a few hundred megabytes.
 MOST_STEPS = 10_000_000
-# Seconds of a bound, and the part of a time limit.
-_MOST_BOUND_S, _BOUND_PART = 2.0, 0.05
-_FEWEST_INFORMED, _MOST_INFORMED = 2_000, 20_000
 _ANNEALING = ("t_schedule", "init_temperature", "final_temperature", "decay_rate", "anneal_every")
 
 
-class Beside(enum.IntEnum):
-    """What counts beside the states that chains visit: nothing; what reductions and provers find,
-    so that a proof ends the run; or greedy answers and local searches, too.
+class Lengths(NamedTuple):
+    """The chains of a run.
+
+    Attributes:
+      chains: their number.
+      default: steps of an annealing without a time limit.
+      first: steps of the round that measures the rate, or of each.
+      unit: lengths of rounds are multiples of it.
     """
 
-    NOTHING = 0
-    PROOFS = 1
-    SEARCHES = 2
+    chains: int
+    default: int
+    first: int
+    unit: int
 
 
 @dataclasses.dataclass(frozen=True)
@@ -68,11 +72,15 @@ class SolveOptions:
     is made.
 
     `fields` are those of the sampler's config. `annealing` becomes a dict of the given fields of
-    `Annealing`, and `presolve` a decision; `beside` and `built`, the sampler with all fields as
-    given, follow from the others. A sampler `auto` becomes the one that is chosen: `metropolis` if
-    the CPU engine can run it, else `path_auxiliary`. Metropolis then scans the sites in order,
-    which takes half the time of a random scan and finds better answers in the same number of steps.
-    It is for such a scan alone, with all steps that there is time for, that searches count.
+    `Annealing`, and `presolve` a decision. From the others follow `built`, the sampler with all
+    fields as given; `counts`, whether what reductions and provers find counts beside the states
+    that chains visit, so that a proof ends the run; and `searches`, whether greedy answers and
+    local searches do, too.
+
+    A sampler `auto` becomes the one that is chosen: `metropolis` if the CPU engine can run it, else
+    `path_auxiliary`. Metropolis then scans the sites in order, which takes half the time of a
+    random scan and finds better answers in the same number of steps. It is for such a scan alone,
+    with all steps that there is time for, that searches count.
 
     Raises:
       InputError: an argument is wrong; the message names it.
@@ -93,7 +101,8 @@ class SolveOptions:
     callback: Callable[[int, float], object] | None = None
     interrupt: Callable[[], object] | None = None
     progress: bool = False
-    beside: Beside = Beside.NOTHING
+    counts: bool = False
+    searches: bool = False
     built: Method = dataclasses.field(init=False)
 
     def __post_init__(self):
@@ -111,11 +120,9 @@ class SolveOptions:
             scans = self.engine != "cuda" and choose_engine(self.engine, in_order)[0].name == "cpu"
             values["sampler"] = "metropolis" if scans else "path_auxiliary"
             values["fields"] = ({"scan": SEQUENTIAL} if scans else {}) | dict(self.fields)
-            values["beside"] = Beside.PROOFS
-            if self.presolve is False:
-                values["beside"] = Beside.NOTHING
-            elif self.steps is None and values["fields"] == {"scan": SEQUENTIAL}:
-                values["beside"] = Beside.SEARCHES
+            values["counts"] = self.presolve is not False
+            if self.steps is None and values["fields"] == {"scan": SEQUENTIAL}:
+                values["searches"] = values["counts"]
         else:
             values["sampler"] = own_name(self.sampler)
             registered(values["sampler"])
@@ -134,8 +141,8 @@ class SolveOptions:
             raise InputError(
                 "presolve and initial_states are both given; what is left has other variables"
             )
-        elif self.presolve and self.sampler != AUTO:
-            values["beside"] = max(self.beside, Beside.PROOFS)
+        elif self.presolve:
+            values["counts"] = True
         for name in "callback", "interrupt":
             if getattr(self, name) is not None:
                 function(name, getattr(self, name))
@@ -143,7 +150,7 @@ class SolveOptions:
         for name, value in values.items():
             object.__setattr__(self, name, value)
         known = [field for field in method_fields(self.sampler) if field != "name"]
-        derived = "fields", "beside", "built"
+        derived = "fields", "counts", "searches", "built"
         arguments = [field.name for field in dataclasses.fields(self) if field.name not in derived]
         keywords(
             sorted(set(self.fields) - IGNORED_SAMPLER_FIELDS),
@@ -165,7 +172,9 @@ class SolveOptions:
 
     @property
     def num_chains(self) -> int:
-        return CHAINS if self.chains is None else self.chains
+        if self.chains is not None:
+            return self.chains
+        return _IN_STEP if self.tries_one_site else _CHAINS
 
     @property
     def tries_one_site(self) -> bool:
@@ -173,19 +182,6 @@ class SolveOptions:
         sweeps.
         """
         return self.built.sampler.counts_sweeps
-
-    @property
-    def bound_seconds(self) -> float:
-        """Returns the seconds for a bound: a twentieth of a time limit, and at most two; none
-        without proofs.
-        """
-        if not self.proofs:
-            return 0.0
-        return (
-            _MOST_BOUND_S
-            if self.time_limit is None
-            else min(_BOUND_PART * self.time_limit, _MOST_BOUND_S)
-        )
 
     def method(self, steps: int = MOST_STEPS, *, fit: bool = True) -> Method:
         """Returns the sampler for `steps` steps; lowers a default number of levels K to fit, and
@@ -205,37 +201,36 @@ class SolveOptions:
             self.engine, self.built.sampler, num_sites=num_sites, num_chains=self.num_chains
         )
 
-    def chains_for(self, num_sites: int, on_host: bool) -> int:
-        """Chooses the number of chains: 32, or fewer under a time limit, so that each cools slowly.
+    def lengths(self, num_sites: int, on_host: bool) -> Lengths:
+        """Returns how many chains there are, and how many steps they make.
 
-        A core steps one chain where the time is short, and one for each 10,000 sweeps where it is
-        long: eight, if they scan in order and are stepped together.
-
-        This only applies to samplers that try one site per step on the CPU engine, whose number of
-        sweeps in a given time is predictable.
+        A core runs a chain alone where as many as it steps together would make less than half of
+        their sweeps, since one that cools slowly finds more; without a time limit it makes all
+        their steps. This only applies to samplers that try one site per step on the CPU engine,
+        whose number of steps in a given time is predictable. The number of cores counts under a
+        time limit alone.
         """
         chains = self.num_chains
-        if self.chains is None and self.time_limit is not None and self.tries_one_site and on_host:
-            sweeps = self.time_limit * _UPDATES_PER_SECOND / num_sites
-            in_step = _IN_STEP if self.fields.get("scan") == SEQUENTIAL else 1
-            chains = min(num_cores() * max(in_step * int(sweeps / _SLOW_SWEEPS), 1), CHAINS)
-        return chains
-
-    def first_round(self, num_sites: int, on_host: bool) -> tuple[int, int]:
-        """Returns the steps of the round that measures the rate, or of each; and what lengths are
-        multiples of.
-        """
-        sweeps = self.tries_one_site
+        least = _FIRST_STEPS
+        default = min(max(_FEWEST_INFORMED, 10 * num_sites), _MOST_INFORMED)
+        if self.tries_one_site:
+            least = _FIRST_SWEEPS * num_sites
+            default = min(_SWEEPS * num_sites, _MOST_TRIES)
+            seconds = _LONGEST_S if self.time_limit is None else self.time_limit
+            together = _IN_STEP * _SWEEPS * num_sites / _UPDATES_PER_SECOND
+            if on_host and self.chains is None and 2 * seconds < together:
+                chains = 1
+                default *= _IN_STEP
+        if self.time_limit is not None and self.chains is None and on_host:
+            chains = min(chains * num_cores(), _CHAINS)
+        default = self.steps or default
         # On JAX, the steps of a call, so that rounds share one program.
-        unit = 1_000 if not on_host and sweeps else 100
-        if self.fills_time:
-            least = _FIRST_SWEEPS * num_sites if sweeps else _FIRST_STEPS
-            if self.built.localization is not None:
-                least = max(least, self.built.localization.n_min)
-            return -(-least // unit) * unit, unit
-        informed = min(max(_FEWEST_INFORMED, 10 * num_sites), _MOST_INFORMED)
-        default = min(SWEEPS * num_sites, MOST_STEPS) if sweeps else informed
-        return self.steps or default, unit
+        unit = 1_000 if not on_host and self.tries_one_site else 100
+        if not self.fills_time:
+            return Lengths(chains, default, default, unit)
+        if self.built.localization is not None:
+            least = max(least, self.built.localization.n_min)
+        return Lengths(chains, default, -(-least // unit) * unit, unit)
 
 
 def given_annealing(annealing: Any) -> dict[str, Any]:

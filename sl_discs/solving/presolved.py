@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import time
 from collections.abc import Callable, Mapping
 from fractions import Fraction
 from typing import Any
@@ -20,8 +19,6 @@ from sl_discs.problems.problem import rounded_bound
 # How far the rounding of reductions moves values at most, in units of the sum of all absolute
 # terms.
 ROUNDED = 2.0**-40
-# Times as long as on an idle machine that rules may take.
-_SLOWEST = 2
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -107,10 +104,3 @@ def part_of(problem: Problem, kept: Int[np.ndarray, "n"], source: Any) -> Proble
     return dataclasses.replace(
         problem, labels=tuple(problem.labels[k] for k in kept), source=source, _units=UNCHANGED
     )
-
-
-def ends_at(seconds: float) -> float:
-    """Returns when rules written in Python end at the latest, by `time.perf_counter`, that have
-    nominal seconds.
-    """
-    return time.perf_counter() + _SLOWEST * seconds

@@ -1,8 +1,8 @@
-"""Provers, which work on bounds and proofs in slices, and `Proofs`, which lets those of a problem
-take turns.
+"""The contract of what works on a problem in slices, and `Proofs`, which lets the provers of a
+problem take turns.
 
-The kind of a problem names its provers. Work is counted in nominal seconds, roughly those of one
-core, from numbers of operations: what a prover finds with so much work is the same on every
+The kind of a problem names its workers. Work is counted in nominal seconds, roughly those of one
+core, from numbers of operations: what a worker finds with so much work is the same on every
 machine.
 """
 
@@ -14,8 +14,9 @@ from collections.abc import Callable, Iterator, Sequence
 from fractions import Fraction
 
 import numpy as np
-from jaxtyping import Int, Int8
+from jaxtyping import Float64, Int, Int8
 
+from sl_discs.engines.devices import in_threads
 from sl_discs.instances.form import exact_sum
 from sl_discs.problems.graph_kind import graph_kind
 from sl_discs.problems.kind import KINDS
@@ -29,18 +30,19 @@ TURN = 0.05
 _PESSIMISTIC = 20
 
 
-class Prover(abc.ABC):
-    """An attempt to bound the answers to a problem, or to find the best one, by what reductions
-    left of it.
+class Worker(abc.ABC):
+    """An attempt to find good answers to a problem, to bound them, or to prove one to be optimal,
+    by what reductions left of it.
 
     Attributes:
-      by: what it proves something by, in words.
+      by: what it works by, in words.
       bound: a value that no answer to the original problem is better than, in its sense; None: none
         so far.
-      states: [K, N] answers to the original problem that it has found.
+      states: [K, N] answers to the original problem that it has found since its last turn.
       expected: nominal seconds that it will still need for a proof, as far as it can tell; None: it
         cannot yet, or it only bounds.
       best: the best value known.
+      part: nominal seconds of the part of the work that comes next, which is not interrupted.
     """
 
     by: str
@@ -52,31 +54,89 @@ class Prover(abc.ABC):
         self.expected: float | None = None
         self._parts = self._run()
         self._work = 0.0
-        self._next = 0.0
+        self.part = 0.0
 
     @abc.abstractmethod
     def _run(self) -> Iterator[float]:
         """Yields the nominal seconds of each part of the work before it does that."""
 
-    def advance(self, work: float, best: float) -> bool:
-        """Works for about `work` nominal seconds, given the best value so far; returns whether more
-        is to do.
+    def advance(
+        self, work: float, best: float, is_late: Callable[[], bool] = lambda: False
+    ) -> bool:
+        """Works for about `work` nominal seconds, or until it is late, given the best value so far;
+        returns whether more is to do.
         """
         self.best = best
         self._work += work
-        while self._next <= self._work:
-            self._work -= self._next
+        while self.part <= self._work and not is_late():
+            self._work -= self.part
             following = next(self._parts, None)
             if following is None:
                 return False
-            self._next = following
+            self.part = following
         return True
 
     def close(self) -> None:  # noqa: B027  # most have nothing to end
         """Ends what it has running; nothing follows."""
 
 
-class SetProver(Prover):
+# Nominal seconds between two looks at what was found.
+_SLICE_S = 0.005
+
+
+class LocalSearch(Worker):
+    """Walks on what reductions left of a problem, each on a core with its own random numbers.
+
+    Where they are depends on the seed, the number of walks and the number of steps alone.
+
+    Attributes:
+      step_s: nominal seconds of a step.
+    """
+
+    step_s: float
+
+    def __init__(self, presolved: Presolved, seed: int, walks: int):
+        super().__init__(presolved)
+        self._draws = [np.random.default_rng([seed, k]) for k in range(walks)]
+
+    @property
+    @abc.abstractmethod
+    def state(self) -> Int8[np.ndarray, "n"]:
+        """The best state found, as zeros and ones."""
+
+    @abc.abstractmethod
+    def walk(self, number: int, draws: Float64[np.ndarray, "S"]) -> int:
+        """Makes a step of a walk for each number from [0, 1); returns how many it made, fewer at
+        its end.
+        """
+
+    def play(self, steps: int) -> bool:
+        """Makes `steps` steps of each walk; returns whether more is to do."""
+        draws = [one.random(steps) for one in self._draws]
+        ended = []
+
+        def advance(number: int) -> None:
+            ended.append(self.walk(number, draws[number]) < steps)
+
+        in_threads(advance, range(len(draws)), len(draws))
+        return not any(ended)
+
+    def _run(self) -> Iterator[float]:
+        # Compiles here: in other threads that would not count as compilation.
+        self.walk(0, np.zeros(0))
+        steps = max(int(_SLICE_S / self.step_s), 1)
+        state = np.empty(0, np.int8)
+        more = True
+        while more:
+            yield steps * self.step_s
+            more = self.play(steps)
+            before = state
+            state = self.state.copy()
+            if not np.array_equal(state, before):
+                self.states = self.presolved.lift(state[None])
+
+
+class SetProver(Worker):
     """A prover of heaviest independent sets, lightest covers, or heaviest cliques, of which `by`
     says what it does.
 
@@ -123,7 +183,7 @@ class SetProver(Prover):
 
 # Makes a prover of what reductions left of a problem, or says in words why there is none; None: it
 # is for problems of another kind or size, which need not be said.
-Factory = Callable[[Presolved], Prover | str | None]
+Factory = Callable[[Presolved], Worker | str | None]
 
 
 class Proofs:
@@ -133,16 +193,23 @@ class Proofs:
       board: what they and others found so far.
     """
 
-    def __init__(self, presolved: Presolved, provers: Sequence[Factory] = ()):
+    def __init__(
+        self,
+        presolved: Presolved,
+        provers: Sequence[Factory] = (),
+        is_late: Callable[[], bool] = lambda: False,
+    ):
         """Bounds the problem by its kind; the provers begin with `advance`."""
+        self._is_late = is_late
         problem = presolved.original
         reduced = presolved.left
         self._problem = problem
         self.board = Board(problem)
         made = [make(presolved) for make in provers]
-        self._waiting = collections.deque(one for one in made if isinstance(one, Prover))
+        self._waiting = collections.deque(one for one in made if isinstance(one, Worker))
         self.board.refused += [one for one in made if isinstance(one, str)]
-        self._take(presolved.found, REDUCTIONS)
+        if len(presolved.found):
+            self.board.take(problem.evaluate(presolved.found), REDUCTIONS)
         by = KINDS[problem.kind].bounded_by
         self.board.take_bound(problem.bound(), by)
         of_reduced = None if reduced is problem else reduced.bound()
@@ -171,42 +238,51 @@ class Proofs:
         """Whether there is nothing left to prove, or no prover has anything left to do."""
         return self.board.closed or not self._waiting
 
+    def turn(self, worker: Worker, work: float) -> bool:
+        """Lets a worker work for about `work` nominal seconds, and takes what it has found into
+        account; returns whether more is to do.
+        """
+        try:
+            more = worker.advance(work, self.board.value, self._is_late)
+        except OSError as error:
+            self.board.refused.append(f"{worker.by} could not be used: {error.strerror or error}")
+            more = False
+        if len(worker.states):
+            self.board.take(self._problem.evaluate(worker.states), worker.by)
+        worker.states = worker.states[:0]
+        self.board.take_bound(worker.bound, worker.by)
+        return more
+
     def advance(
         self, work: float, later: float = 0.0, is_over: Callable[[], bool] = lambda: False
     ) -> None:
         """Lets provers work for `work` nominal seconds, until there is nothing left to prove, or it
         is over.
 
-        Those that will need more than what there is now, and `later`, as far as they can tell, are
-        given up.
+        Those that will need more than what there is now, and `later`, for a proof or the next
+        part of their work, as far as they can tell, are given up.
         """
         refused = self.board.refused
         later += work
+        slice_s = min(TURN, work / max(len(self._waiting), 1))
         while work > 0 and not self.over and not is_over():
             prover = self._waiting.popleft()
-            turn = min(work, TURN)
+            turn = min(work, slice_s)
             work -= turn
             later -= turn
-            try:
-                more = prover.advance(turn, self.board.value)
-            except OSError as error:
-                refused.append(f"{prover.by} could not be used: {error.strerror or error}")
-                more = False
-            if more and prover.expected is not None and prover.expected > _PESSIMISTIC * later:
+            more = self.turn(prover, turn)
+            needed = prover.part
+            if prover.expected is not None:
+                needed = max(needed, prover.expected / _PESSIMISTIC)
+            if more and needed > later:
                 refused.append(f"{prover.by} was given up: it needs more time than is left")
                 more = False
             if more:
                 self._waiting.append(prover)
             else:
                 prover.close()
-            self._take(prover.states, prover.by)
-            self.board.take_bound(prover.bound, prover.by)
 
     def close(self) -> None:
         """Ends the provers."""
         for one in self._waiting:
             one.close()
-
-    def _take(self, states: Int8[np.ndarray, "K N"], by: str) -> None:
-        if len(states):
-            self.board.take(self._problem.evaluate(states), by)

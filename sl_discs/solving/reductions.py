@@ -13,8 +13,8 @@ def presolve(problem: Problem, seconds: float = math.inf) -> Presolved:
     """Removes variables by the exact rules of the problem's kind, with work that is bounded to a
     second or two.
 
-    With fewer `seconds`, about that much work is done. It is counted, so that results only depend
-    on the machine where slow rules take twice as long, and are ended.
+    After `seconds` of wall time no further rule is applied, and rules that would surely take longer
+    do not begin.
 
     `mis` and `vertex_cover`: nodes whose neighbours are a clique, or all but one of them, and
     unconfined ones (`sets`); not with weights of nodes. `maxclique`: nodes with too few neighbours

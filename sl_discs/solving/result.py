@@ -146,9 +146,9 @@ class Result:
       bound_by: what it is from, in words, such as `a semidefinite relaxation`, and what else could
         not be used.
       presolved: what exact reductions did before the search; empty: nothing.
-      timing: seconds: `build_s` to build the arrays of the problem, `compile_s` to trace and
-        compile, `run_s` to sample, `verify_s` to repair, improve and verify the best state of every
-        chain.
+      timing: seconds: `build_s` for reductions, first proofs and the arrays of the problem,
+        `compile_s` to trace and compile, `run_s` to sample, search and prove, `verify_s` to repair,
+        improve and verify the best state of every chain.
       engine: the engine used.
       engine_note: why this engine; empty if it was requested.
       sampler: its name.
@@ -486,45 +486,20 @@ class Result:
 class Collector:
     """Collects the outcomes of rounds of chains into one result, with all values recomputed."""
 
-    def __init__(self, presolved: Presolved):
+    def __init__(self, presolved: Presolved, initial: Evaluated | None = None):
+        """Begins; chains count as having visited the `initial` states, in turn."""
         self._problem = presolved.original
         self._presolved = presolved
         self._sign = 1.0 if self._problem.maximise else -1.0
-        # Of states that count as visited, and of the chains in all rounds: None until there are
-        # any.
-        self._visited: Evaluated | None = None
+        # The best values and states of chains, which begin anew in each round.
         self._chains: tuple[np.ndarray, np.ndarray] | None = None
+        if initial is not None:
+            self._chains = self._sign * initial.values, initial.states
         self._final: np.ndarray | None = None
         self._final_is = LAST_STATE
         self._parts: list[Trajectory] = []
         self._traces: list[Trace] = []
         self._steps = 0
-
-    def visit(self, found: Evaluated) -> None:
-        """Adds an answer for each chain, which counts as visited."""
-        self._visited = self._better(found, self._visited)
-
-    def _better(self, one: Evaluated, other: Evaluated | None) -> Evaluated:
-        """Returns the better ones of pairs of states, by exact values where rounded ones
-        are equal.
-        """
-        if other is None:
-            return one
-        better = self._sign * (one.values - other.values) >= 0
-        if not self._problem.integer_values:
-            for row in np.flatnonzero(one.values == other.values):
-                pair = (
-                    np.stack([first[row], second[row]])
-                    for first, second in zip(one, other, strict=True)
-                )
-                better[row] = best_row(self._problem, Evaluated(*pair)) == 0
-        pairs = zip(one, other, strict=True)
-        return Evaluated(
-            *(
-                np.where(better if first.ndim == 1 else better[:, None], first, second)
-                for first, second in pairs
-            )
-        )
 
     def add(
         self,
@@ -545,7 +520,8 @@ class Collector:
         values = outcome.best[0][0] + constant
         states = outcome.best[1][0][:, :size]
         if self._chains is not None:
-            before, earlier = self._chains
+            before = np.resize(self._chains[0], values.shape)
+            earlier = np.resize(self._chains[1], states.shape)
             better = values > before
             values = np.where(better, values, before)
             states = np.where(better[:, None], states, earlier)
@@ -567,11 +543,6 @@ class Collector:
         )
         self._parts.append(part)
         self._steps += steps
-
-    def _mean(self, name: str) -> float:
-        """Returns the mean over logged steps of all rounds and chains; 0 where there are none."""
-        parts = [np.asarray(getattr(trace, name)) for trace in self._traces]
-        return float(np.concatenate(parts).mean(dtype=np.float64)) if parts else 0.0
 
     def result(
         self,
@@ -598,17 +569,17 @@ class Collector:
         if problem.left_out:
             bound = None
             how["bound_by"] = f"of the file, {problem.left_out}"
-        found = self._visited
         final = self._final
-        if self._chains is not None:
-            found = self._better(problem.evaluate(presolved.lift(self._chains[1])), found)
-        assert found is not None
+        if self._chains is None or not self._parts:
+            assert incumbent is not None
+            found = incumbent.answer
+        else:
+            found = problem.evaluate(presolved.lift(self._chains[1]))
         if incumbent is not None:
-            known = Evaluated(
-                *(np.repeat(part, len(found.values), axis=0) for part in incumbent.answer)
-            )
-            if self._sign * known.values[0] > (self._sign * found.values).max():
-                found = known
+            pairs = zip(found, incumbent.answer, strict=True)
+            rows = len(found.values)
+            if best_row(problem, Evaluated(*map(np.concatenate, pairs))) == rows:
+                found = Evaluated(*(np.repeat(part, rows, axis=0) for part in incumbent.answer))
         states = improve(problem, found.states)
         best = found if np.array_equal(states, found.states) else problem.evaluate(states)
         given = units(problem)
@@ -626,6 +597,11 @@ class Collector:
             else reported_bound(problem, bound, best.states[place], float(values[place]))
         )
         timing = {**timing, "verify_s": time.perf_counter() - begin}
+        # Over logged steps of all rounds and chains.
+        means: dict[str, Any] = {}
+        for name in "acceptance", "hops":
+            parts = [np.asarray(getattr(trace, name)) for trace in self._traces]
+            means[name] = float(np.concatenate(parts).mean(dtype=np.float64)) if parts else 0.0
         # Empty where nothing was sampled.
         empty = Trajectory(*np.zeros((2, 0), np.int64), *np.zeros((4, 0)))
         trajectory = Trajectory(*map(np.concatenate, zip(empty, *self._parts, strict=True)))
@@ -650,8 +626,7 @@ class Collector:
             final_is=self._final_is,
             presolved=presolved.summary() if presolved.removed else "",
             trajectory=scaled,
-            acceptance=self._mean("acceptance"),
-            hops=self._mean("hops"),
+            **means,
             steps=self._steps,
             rounds=len(self._parts),
             annealing=times(annealing, given.unit),

@@ -36,15 +36,14 @@ from sl_discs.instances.form import exact_sum
 from sl_discs.instances.graph import Graph, Neighbours
 from sl_discs.problems import Problem
 from sl_discs.problems.graph_kind import graph_kind
-from sl_discs.solving.presolved import Presolved, ends_at, part_of, unreduced
+from sl_discs.solving.presolved import Presolved, part_of, unreduced
 
 CLIQUE, FUNNEL, UNCONFINED, CORE = "clique", "funnel", "unconfined", "core"
 # The most nodes in S, which keeps each test short.
 _LARGEST_S = 16
-# Seconds for each edge to lay the graph out, neighbours that are looked at in a second, and the
-# most.
-_EDGE_S = 4e-7
-_LOOKS_A_SECOND = 2e6
+# The least seconds for each edge that all rules take, and the most neighbours that are looked at,
+# some two seconds' worth.
+_EDGE_S = 7e-6
 _MOST_LOOKS = 4 * 10**6
 
 
@@ -71,15 +70,16 @@ class _Rules:
         self._confined = dict.fromkeys(range(size))
         self._looks = 0
 
-    def apply(self, most_looks: float, end: float) -> None:
-        """Applies the rules until none applies, or too many neighbours were looked at.
+    def apply(self, end: float) -> None:
+        """Applies the rules until none applies, too many neighbours were looked at, or the time is
+        `end`.
 
         Tests for unconfined nodes come last, since what the other rules find is cheap and makes
         them fewer.
         """
         queue = self._queue
         confined = self._confined
-        while (queue or confined) and self._looks < most_looks and time.perf_counter() < end:
+        while (queue or confined) and self._looks < _MOST_LOOKS and time.perf_counter() < end:
             if queue:
                 node, _ = queue.popitem()
                 if self.left[node]:
@@ -190,11 +190,11 @@ def reduce_sets(problem: Problem[Graph], seconds: float) -> Presolved:
     graph = problem.source
     cover = not problem.maximise
     size = graph.num_nodes
-    seconds_left = seconds - graph.num_edges * _EDGE_S
-    if graph.node_weights is not None or seconds_left <= 0:
+    end = time.perf_counter() + seconds
+    if graph.node_weights is not None or graph.num_edges * _EDGE_S > seconds:
         return unreduced(problem)
     rules = _Rules(graph)
-    rules.apply(min(_MOST_LOOKS, seconds_left * _LOOKS_A_SECOND), ends_at(seconds))
+    rules.apply(end)
     kept = np.flatnonzero(rules.left)
     if len(kept) == size:
         return unreduced(problem)
@@ -290,23 +290,14 @@ def reduce_maxclique(problem: Problem[Graph], seconds: float) -> Presolved:
 
 
 def greedy_clique(problem: Problem[Graph]) -> Int8[np.ndarray, "1 N"]:
-    """Returns an answer to a problem `maxclique`, in time that is linear in its edges."""
+    """Returns an answer to a problem `maxclique`, in time that is linear in its edges: from each
+    start, the candidate with most, or heaviest, neighbours joins.
+    """
     graph = problem.source
     weights = np.ones(graph.num_nodes) if graph.node_weights is None else graph.node_weights
-    state = np.zeros((1, graph.num_nodes), np.int8)
-    state[0, _grown_clique(graph.neighbours, weights)] = 1
-    return state
-
-
-def _grown_clique(neighbours: Neighbours, weights: Float64[np.ndarray, "N"]) -> list[int]:
-    """Returns a large clique: from each start, the candidate with most, or heaviest, neighbours
-    joins.
-    """
-    near = [
-        neighbours.others[begin:end]
-        for begin, end in itertools.pairwise(neighbours.starts.tolist())
-    ]
-    ranks = (np.diff(neighbours.starts) + 1) * weights
+    starts = graph.neighbours.starts
+    near = np.split(graph.neighbours.others, starts[1:-1])
+    ranks = (np.diff(starts) + 1) * weights
     best: list[int] = []
     for start in np.argsort(-ranks, kind="stable")[:_STARTS]:
         clique = [start]
@@ -316,4 +307,6 @@ def _grown_clique(neighbours: Neighbours, weights: Float64[np.ndarray, "N"]) -> 
             clique.append(node)
             candidates = np.intersect1d(candidates, near[node], assume_unique=True)
         best = max(best, clique, key=lambda one: exact_sum(weights[one]))
-    return best
+    state = np.zeros((1, graph.num_nodes), np.int8)
+    state[0, best] = 1
+    return state

@@ -6,44 +6,28 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import math
-import warnings
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
-from jaxtyping import Int8
 
 from sl_discs.chains.budget import Budget
-from sl_discs.engines.devices import check_threads, num_cores
+from sl_discs.engines.devices import check_threads
 from sl_discs.problems import Problem
 from sl_discs.problems.problem import checked_problem, normal_form
-from sl_discs.solving.board import ANNEALING, INITIAL_STATES, REDUCTIONS
-from sl_discs.solving.options import AUTO, Beside, SolveOptions, as_states
+from sl_discs.solving.board import REDUCTIONS
+from sl_discs.solving.options import AUTO, SolveOptions, as_states
+from sl_discs.solving.policy import Policy, check_fit
 from sl_discs.solving.presolved import Presolved, unreduced
-from sl_discs.solving.proofs import Proofs
 from sl_discs.solving.provers.tables import EXACT
 from sl_discs.solving.reductions import presolve
-from sl_discs.solving.result import Collector, Result
-from sl_discs.solving.rounds import (
-    TERMS_PER_S,
-    TRIAL,
-    Annealer,
-    LocalSearch,
-    Rounds,
-    check_fit,
-)
+from sl_discs.solving.result import Result
 from sl_discs.solving.workers import workers_of
 from sl_discs.support.errors import fields_are_keywords
-from sl_discs.support.terminal import progress_bar
 
-# Part of the time limit that reductions may take, in nominal seconds, and the part that may have
-# passed on the clock when a prover begins a turn before the first sweep. That begins within a
-# quarter of the limit on a loaded machine.
-_PRESOLVE, _FIRST_TURNS = 0.1, 0.15
-# Nominal seconds of proofs before and after a search without a time limit, and of local searches
-# before it.
-_BEFORE_S, _AFTER_S, _SEARCH_S = 0.25, 5.0, 0.5
+# Part of a time limit that reductions may take, and nominal seconds of exact proofs where they
+# leave nothing.
+_PRESOLVE, _EXACT_S = 0.5, 2.0
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
@@ -87,24 +71,24 @@ def solve(
       problem: from `sl_discs.maxcut`, `sl_discs.qubo` or another constructor.
       sampler: a registered sampler, such as `gwg` or, localized, `sl_gwg`; or `auto`: `metropolis`
         with scan="sequential" on the CPU engine, else `path_auxiliary`.
-      steps: of each chain; None: 1,000 per variable, but at most 10 million, for `metropolis`,
+      steps: of each chain; None: 2,000 per variable, but at most 20 million, for `metropolis`,
         `gibbs` and `exchange`, which try one or two variables per step; ten per variable, but 2,000
         to 20,000, for the others.
-      time_limit: seconds of wall time for building the arrays and sampling; compilation, loading of
-        compiled code, and the exact verification of the answers are not included. A short annealing
-        measures the rate, another takes a twentieth of the time, and one whose temperature follows
-        the clock fills the rest. With `steps`, annealings of that length follow each other. The
-        best state of all counts. The time is checked between calls to the engine, about ten times
-        per second on CPU cores, and may be exceeded by that much. If none is left for sampling, a
-        warning says so (in advance, if the problem is much too large for the limit), and one short
-        annealing is run all the same. On cliques, and on sets and covers without weights, `auto`
-        begins with a greedy answer; it also tries a local search, see
-        `sl_discs.solving.rounds.Rounds.share`. Without a limit and without `steps` it begins with a
-        short one.
+      time_limit: seconds of wall time for reductions, building the arrays and sampling; imports,
+        compilation, loading of compiled code, and the exact verification of the answers are not
+        included. A short annealing measures the rate; the last one fills the rest of the time, with
+        a temperature that follows the clock. With `steps`, annealings of that length follow each
+        other. The best state of all counts. The time is checked between calls to the engine, about
+        ten times per second on CPU cores, and may be exceeded by that much. If none is left for
+        chains, a warning says so, and the answer is another one that is known, such as a greedy
+        one, or that of one short annealing. `auto` also tries a local search, see
+        `sl_discs.solving.policy`.
       target: a value: the run ends as soon as a value this good is found, which is checked between
         calls to the engine.
-      chains: number of parallel chains; None: 32, but fewer on the CPU engine under a time limit in
-        which 32 chains of a sampler that tries one site a step would cool too fast.
+      chains: number of parallel chains; None: 16 of samplers that try one or two variables per
+        step, and 32 of others. On the CPU engine, one of the former, with the steps of all, where
+        the problem is too large for 16 to cool slowly, and under a time limit as many on each core,
+        but at most 32.
       annealing: the initial and the final temperature, in units of the problem's value; None:
         temperatures chosen from the problem's gains (`temperature_range` of
         `sl_discs.chains.annealing`). The temperature decays exponentially between them. In Python
@@ -142,139 +126,28 @@ def solve(
 
 
 def annealed(problem: Problem, options: SolveOptions) -> Result:
-    """Returns the answer of chains, or one that is known without them where the options ask for
-    that.
+    """Returns the answer of all workers on a problem that the options ask for.
 
     InputError where the problem's coefficients are out of range, or it does not fit into memory.
     """
     check_threads()
-    clock = Budget(options.time_limit, options.interrupt)
-    limit = math.inf if options.time_limit is None else options.time_limit
+    size = problem.num_variables
+    engine, _ = options.choose_engine(size)
+    budget = Budget(options.time_limit, options.interrupt)
     problem = normal_form(problem)
-    engine, _ = options.choose_engine(problem.num_variables)
-    check_fit(
-        problem, options, options.first_round(problem.num_variables, engine.on_host)[0], engine
-    )
+    check_fit(problem, options, options.lengths(size, engine.on_host).first, engine)
     states = as_states(problem, options.initial_states, options.num_chains)
-    presolved = presolve(problem, _PRESOLVE * limit) if options.presolve else unreduced(problem)
-    reduced = presolved.problem
-    if reduced is None:
-        return _by_reductions(presolved, options, clock)
-    seconds = reduced.num_terms / TERMS_PER_S
-    too_large = seconds > limit
-    if too_large:
-        warnings.warn(
-            f"{problem.name}: building the arrays of the problem will take about {seconds:.1f} "
-            f"s, more than the time limit of {limit:g} s; one short annealing will be played",
-            stacklevel=4,
-        )
-    provers = workers_of(problem).provers if options.proofs else ()
-    with contextlib.closing(Proofs(presolved, provers)) as proofs:
-        board = proofs.board
-        if states is not None:
-            board.take(problem.evaluate(states), INITIAL_STATES)
-        greedy = workers_of(problem).greedy
-        if greedy is not None and options.beside == Beside.SEARCHES and limit < math.inf:
-            # It costs less than the shortest annealing, for which a limit may be too short.
-            state = greedy(reduced)
-            if state is not None:
-                board.take(problem.evaluate(presolved.lift(state)), "a greedy answer")
-        if not too_large:
-            # Without a good answer, provers cannot tell how long they will take.
-            short = options.bound_seconds
-            if limit == math.inf and options.beside >= Beside.PROOFS:
-                short = _BEFORE_S
-            proofs.advance(
-                short, math.inf, lambda: clock() >= _FIRST_TURNS * limit or clock.is_interrupted()
-            )
-            if limit == math.inf and not board.closed:
-                search = local_search(reduced, options)
-                if search is not None:
-                    search.play(int(_SEARCH_S / search.step_s))
-                    board.take(problem.evaluate(presolved.lift(search.state[None])), search.name)
-            if options.beside >= Beside.PROOFS and board.closed:
-                return _without_chains(presolved, proofs, proofs.bound_by, options.seed, clock)
-        return _searched(presolved, options, proofs, clock, states, too_large=too_large)
+    presolved = unreduced(problem)
+    if options.presolve:
+        presolved = presolve(problem, _PRESOLVE * budget.left())
+    if presolved.problem is None:
+        return _by_reductions(presolved, options, budget)
+    run = Policy(presolved, options, budget, states, workers_of(problem).provers)
+    with contextlib.closing(run.proofs):
+        return run.play()
 
 
-def local_search(problem: Problem, options: SolveOptions) -> LocalSearch | None:
-    """Returns the local search that `auto` uses beside its sampler."""
-    search = workers_of(problem).search
-    if search is None or options.beside < Beside.SEARCHES:
-        return None
-    # Without a time limit, results do not depend on the number of cores.
-    if options.time_limit is None:
-        return search(problem, options.seed, _SEARCH_S, 1)
-    return search(problem, options.seed, TRIAL * options.time_limit, num_cores())
-
-
-def _searched(
-    presolved: Presolved,
-    options: SolveOptions,
-    proofs: Proofs,
-    clock: Budget,
-    states: Int8[np.ndarray, "R N"] | None,
-    *,
-    too_large: bool,
-) -> Result:
-    """Anneals from these states, and verifies the answers; InputError where the chains do not fit
-    into memory.
-
-    Where the problem is too large for the time limit, which the user knows, there is one short
-    annealing.
-    """
-    limit = options.time_limit
-    annealer = Annealer(presolved, options)
-    search = None
-    if options.fills_time and not too_large:
-        search = local_search(presolved.left, options)
-    # What is found beside the chains counts, unless the values asked for are those that chains
-    # visit.
-    counted = proofs if options.beside >= Beside.PROOFS else None
-    rounds = Rounds(presolved, options, counted, clock, annealer, states)
-    total = None if limit is not None else annealer.first * annealer.num_chains
-    with progress_bar(total, shown=options.progress) as rounds.bar:
-        assert annealer.chains
-        build_s = clock()
-        if limit is not None and build_s >= limit and not too_large:
-            warnings.warn(
-                f"{annealer.problem.name}: building the arrays of the problem took {build_s:.1f} "
-                f"s, more than the time limit of {limit:g} s; one short annealing is played",
-                stacklevel=5,
-            )
-        if options.fills_time:
-            rounds.share(search)
-        else:
-            visited = rounds.play(annealer.first)
-            while limit is not None and not rounds.reason:
-                rounds.play(annealer.first)
-    run_s = clock() - build_s
-    if limit is None and counted is not None and not rounds.reason and not proofs.over:
-        rounds.take(rounds.verify(visited), ANNEALING)
-        # Without a time limit, results do not depend on the time that provers take.
-        proofs.advance(_AFTER_S, 0.0, clock.is_over)
-    notes = [annealer.note] if annealer.note else []
-    values = rounds.board.values
-    if search is not None and values[search.name] > values[ANNEALING]:
-        notes.append(f"the best answer is by {search.name}")
-    return rounds.collector.result(
-        incumbent=rounds.board.incumbent,
-        stopped=rounds.reason or ("steps" if limit is None else "time"),
-        bound=proofs.board.bound,
-        bound_by=proofs.bound_by,
-        timing={"build_s": build_s, "compile_s": clock.compiling(), "run_s": run_s},
-        engine=annealer.engine.name,
-        engine_note="; ".join(notes),
-        sampler=options.sampler,
-        annealing=annealer.reported(),
-        seed=options.seed,
-    )
-
-
-# Answers that need no chains.
-
-
-def _by_reductions(presolved: Presolved, options: SolveOptions, clock: Budget) -> Result:
+def _by_reductions(presolved: Presolved, options: SolveOptions, budget: Budget) -> Result:
     """Returns the result where reductions leave nothing to search.
 
     Reductions round real coefficients, so that the best answer is theirs only up to a rounding
@@ -282,34 +155,12 @@ def _by_reductions(presolved: Presolved, options: SolveOptions, clock: Budget) -
     """
     problem = presolved.original
     states = np.concatenate([presolved.lift(np.zeros((1, 0), np.int8)), presolved.found])
-    exact = not problem.integer_values
-    provers = [one for one in workers_of(problem).provers if exact and one in EXACT]
-    proofs = Proofs(dataclasses.replace(unreduced(problem), found=states), provers)
-    board = proofs.board
-    board.take_bound(presolved.lifted_bound(board.value - presolved.constant), REDUCTIONS)
-    proofs.advance(options.bound_seconds)
-    return _without_chains(
-        presolved, proofs, "reductions left nothing to search", options.seed, clock
+    whole = dataclasses.replace(
+        unreduced(problem), kept=presolved.kept, found=states, removed=presolved.removed
     )
-
-
-def _without_chains(
-    presolved: Presolved, proofs: Proofs, note: str, seed: int, clock: Budget
-) -> Result:
-    """Returns the result of the best answer known, which no chain is to improve."""
-    incumbent = proofs.board.incumbent
-    assert incumbent is not None
-    collector = Collector(presolved)
-    collector.visit(incumbent.answer)
-    return collector.result(
-        incumbent=incumbent,
-        stopped="bound" if proofs.board.closed else "steps",
-        bound=proofs.board.bound,
-        bound_by=proofs.bound_by,
-        timing={"build_s": clock(), "compile_s": clock.compiling(), "run_s": 0.0},
-        engine="none",
-        engine_note=note,
-        sampler="none",
-        annealing={},
-        seed=seed,
-    )
+    run = Policy(whole, options, budget, provers=() if problem.integer_values else EXACT)
+    with contextlib.closing(run.proofs) as proofs:
+        bound = presolved.lifted_bound(run.board.value - presolved.constant)
+        proofs.board.take_bound(bound, REDUCTIONS)
+        proofs.advance(_EXACT_S, 0.0, budget.is_over)
+        return run.result("reductions left nothing to search")

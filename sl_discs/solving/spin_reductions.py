@@ -12,7 +12,7 @@ from jaxtyping import Int
 from sl_discs.models.terms import SpinForm
 from sl_discs.problems import Problem
 from sl_discs.problems.kind import KINDS
-from sl_discs.solving.presolved import Presolved, ends_at, part_of, unreduced
+from sl_discs.solving.presolved import Presolved, part_of, unreduced
 
 # Exact rules that remove spins from a quadratic function of spins that is maximised.
 #
@@ -31,10 +31,10 @@ from sl_discs.solving.presolved import Presolved, ends_at, part_of, unreduced
 
 # Above these the tables in Python would take over a second to make or to work through.
 _MOST_IN_RULES, _MOST_LOOKS = 300_000, 3_000_000
-# Seconds for each pair to make them, and for each coupling that is looked at.
-_PAIR_S, _LOOK_S = 4e-6, 5e-6
-# With more couplings than this roof duality takes over 0.2 s.
-_MOST_IN_ROOF_DUALITY = 10**6
+# Seconds for each pair to make them.
+_PAIR_S = 4e-6
+# With more couplings than this roof duality takes over 0.2 s; seconds for each of them.
+_MOST_IN_ROOF_DUALITY, _ROOF_PAIR_S = 10**6, 2e-7
 
 FREE, PENDANT, FIXED, MERGED, STAR = "free", "pendant", "fixed", "merged", "star"
 ROOF = "roof duality"
@@ -60,7 +60,7 @@ class _Spins:
         # Of each other spin that was removed: those that decide it, with their couplings.
         self._decided: list[tuple[int, list[int], list[float]]] = []
 
-    def fix_by_roof_duality(self) -> None:
+    def fix_by_roof_duality(self, seconds: float) -> None:
         """Fixes spins whose values in all best states follow from a maximum flow.
 
         It is computed by D-Wave's `dwave-preprocessing`, where that is installed (extra
@@ -73,7 +73,8 @@ class _Spins:
         fields = self.form.fields
         pairs = self.form.pairs
         couplings = self.form.couplings
-        if not fields.any() or len(pairs) > _MOST_IN_ROOF_DUALITY:
+        most = min(_MOST_IN_ROOF_DUALITY, seconds / _ROOF_PAIR_S)
+        if not fields.any() or len(pairs) > most:
             return
         try:
             from dimod import SPIN, BinaryQuadraticModel
@@ -116,9 +117,9 @@ class _Spins:
             np.maximum.at(largest, ends, np.abs(couplings))
         return np.flatnonzero(self._left & ((degrees <= 3) | (2 * largest >= total)))
 
-    def apply_rules(self, seconds: float) -> None:
-        """Applies the rules until none applies; large problems to which some apply are left as they
-        are.
+    def apply_rules(self, end: float) -> None:
+        """Applies the rules until none applies, or the time is `end`; large problems to which some
+        apply are left as they are.
         """
         fields = self.form.fields
         pairs = self.form.pairs
@@ -127,9 +128,7 @@ class _Spins:
         queue = dict.fromkeys(self._candidates().tolist())  # in order, and each once
         if not queue:
             return
-        end = ends_at(seconds)
-        seconds -= len(pairs) * _PAIR_S
-        if len(pairs) > _MOST_IN_RULES or seconds <= 0:
+        if len(pairs) > min(_MOST_IN_RULES, (end - time.perf_counter()) / _PAIR_S):
             return
         self._constant = self.form.constant
         # The couplings of every spin, of which the last one is always 1.
@@ -139,8 +138,7 @@ class _Spins:
         for a in np.flatnonzero(fields).tolist():
             self._near[a][size] = self._near[size][a] = float(fields[a])
         looks = 0
-        most_looks = min(_MOST_LOOKS, seconds / _LOOK_S)
-        while queue and looks < most_looks and time.perf_counter() < end:
+        while queue and looks < _MOST_LOOKS and time.perf_counter() < end:
             spin = next(iter(queue))
             del queue[spin]
             looks += len(self._near[spin])
@@ -257,7 +255,8 @@ def reduce_spins(problem: Problem, seconds: float) -> Presolved:
     What is left of a form has the constant in its offset; weights of what is left of a graph can be
     fractions and of either sign.
     """
+    end = time.perf_counter() + seconds
     spins = _Spins(problem)
-    spins.fix_by_roof_duality()
-    spins.apply_rules(seconds)
+    spins.fix_by_roof_duality(seconds)
+    spins.apply_rules(end)
     return spins.presolved()

@@ -21,8 +21,10 @@ from jaxtyping import Float64, Int8, Int64
 from scipy import sparse
 
 from sl_discs.engines.cpu.jit import entered, in_long_vectors
+from sl_discs.models.terms import Coefficients
 from sl_discs.problems import Problem
-from sl_discs.solving.rounds import LocalSearch
+from sl_discs.solving.presolved import Presolved
+from sl_discs.solving.proofs import LocalSearch
 
 # The shortest rest of a variable in steps, what is added at random, and the part of the variables
 # that is added.
@@ -34,6 +36,10 @@ _PATIENCE, _KICK_PART, _LEAST_KICK = 20, 0.1, 4
 _STEP_S, _SITE_S, _NEIGHBOUR_S = 1e-7, 1e-9, 1e-9
 # Terms take some 40 bytes each; steps for each variable that a trial needs.
 _MOST_TERMS, _LEAST_STEPS = 5_000_000, 10
+# Terms that are laid out in a second, as for cover searches.
+_TERMS_A_SECOND = 4e6
+# Passes of a descent.
+_MOST_PASSES = 20
 # Entries of `state`: steps so far, the step in which the walk was last improved, and random flips
 # that are left.
 _STEP, _IMPROVED, _KICKS = range(3)
@@ -109,17 +115,22 @@ def walk(starts, others, couplings, one, draws):
             state[_KICKS] = _LEAST_KICK + np.int64(_KICK_PART * size)
 
 
+def _rows_of(terms: Coefficients) -> sparse.csr_array:
+    size = terms.num_sites
+    upper = sparse.csr_array((terms.scale * terms.weights, tuple(terms.edges.T)), (size, size))
+    return (upper + upper.T).tocsr()
+
+
 class TabuSearch(LocalSearch):
     """Walks from random states that share the terms of a problem."""
 
-    name = "a tabu search in double precision"
+    by = "a tabu search in double precision"
 
-    def __init__(self, problem: Problem, seed: int, walks: int):
-        super().__init__(seed, walks)
-        terms = problem.terms().listed()
+    def __init__(self, presolved: Presolved, seed: int, walks: int):
+        super().__init__(presolved, seed, walks)
+        terms = presolved.left.terms().listed()
         size = terms.num_sites
-        upper = sparse.csr_array((terms.scale * terms.weights, tuple(terms.edges.T)), (size, size))
-        self._rows = (upper + upper.T).tocsr()
+        self._rows = _rows_of(terms)
         self._walks = list[Walk]()
         self.step_s = _STEP_S + _SITE_S * size + _NEIGHBOUR_S * self._rows.nnz / size
         for draws in self._draws:
@@ -135,16 +146,46 @@ class TabuSearch(LocalSearch):
     def state(self) -> Int8[np.ndarray, "n"]:
         return max(self._walks, key=lambda one: one.values[_BEST]).best
 
-    def walk(self, place: int, draws: Float64[np.ndarray, "S"]) -> int:
-        walk(self._rows.indptr, self._rows.indices, self._rows.data, self._walks[place], draws)
+    def walk(self, number: int, draws: Float64[np.ndarray, "S"]) -> int:
+        walk(self._rows.indptr, self._rows.indices, self._rows.data, self._walks[number], draws)
         return len(draws)
 
 
-def tabu_search(problem: Problem, seed: int, seconds: float, walks: int) -> TabuSearch | None:
+def tabu_search(presolved: Presolved, seed: int, seconds: float, walks: int) -> TabuSearch | None:
     """Returns a search of a problem without constraints; None if that is too large for a trial of
     `seconds`.
     """
-    if problem.num_terms > _MOST_TERMS:
+    problem = presolved.left
+    if problem.num_terms > min(_MOST_TERMS, seconds * _TERMS_A_SECOND):
         return None
-    search = TabuSearch(problem, seed, walks)
+    search = TabuSearch(presolved, seed, walks)
     return search if seconds >= _LEAST_STEPS * problem.num_variables * search.step_s else None
+
+
+@entered
+def _descend(starts, others, couplings, linear, state):
+    """Gives each variable in turn its better value, where those that have none yet count as halves,
+    and then again while values change.
+    """
+    for _ in range(_MOST_PASSES):
+        changed = False
+        for i in range(state.shape[0]):
+            gain = linear[i]
+            for entry in range(starts[i], starts[i + 1]):
+                gain += couplings[entry] * state[others[entry]]
+            if state[i] != (gain > 0):
+                state[i] = gain > 0
+                changed = True
+        if not changed:
+            return
+
+
+def greedy_descent(problem: Problem) -> Int8[np.ndarray, "1 n"]:
+    """Returns an answer to a problem without constraints that no change of one variable improves,
+    unless that takes many passes over the terms.
+    """
+    terms = problem.terms().listed()
+    rows = _rows_of(terms)
+    state = np.full(terms.num_sites, 0.5)
+    _descend(rows.indptr, rows.indices, rows.data, terms.linear, state)
+    return state.astype(np.int8)[None]

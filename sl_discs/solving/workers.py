@@ -16,10 +16,9 @@ from sl_discs.solving.provers.covers import Cover
 from sl_discs.solving.provers.integer import integer_prover
 from sl_discs.solving.provers.semidefinite import semidefinite_prover
 from sl_discs.solving.provers.tables import elimination, enumeration
-from sl_discs.solving.rounds import LocalSearch
 from sl_discs.solving.set_reductions import greedy_clique, reduce_maxclique, reduce_sets
 from sl_discs.solving.spin_reductions import reduce_spins
-from sl_discs.solving.tabu_search import tabu_search
+from sl_discs.solving.tabu_search import greedy_descent, tabu_search
 
 
 class Workers(NamedTuple):
@@ -28,15 +27,15 @@ class Workers(NamedTuple):
     Attributes:
       reduction: of a problem and seconds: what exact rules leave of it.
       provers: in the order of their first turns.
-      greedy: of a problem: a state [1, N] to begin with, or None.
-      search: of a problem, a seed, seconds of a trial and a number of walks: a local search, or
-        None.
+      greedy: of a problem: a state [1, N] to begin with.
+      search: of what reductions left, a seed, seconds of a trial and a number of walks: a local
+        search, or None.
     """
 
     reduction: Callable[[Problem, float], Presolved] | None = None
     provers: tuple[Factory, ...] = (enumeration,)
     greedy: Callable | None = None
-    search: Callable[[Problem, int, float, int], LocalSearch | None] | None = None
+    search: Callable | None = None
 
 
 # Weights that are not whole are known to branch and bound up to rounding, and to enumeration
@@ -45,7 +44,9 @@ ON_SETS = Workers(
     reduce_sets, (Cover, clique_prover, integer_prover, enumeration), greedy_state, cover_search
 )
 # Of values that are functions of spins.
-ON_SPINS = Workers(reduce_spins, (enumeration, elimination, semidefinite_prover), None, tabu_search)
+ON_SPINS = Workers(
+    reduce_spins, (enumeration, elimination, semidefinite_prover), greedy_descent, tabu_search
+)
 
 # By the name of a kind. A kind of your own may be given some: `WORKERS["mine"] = ON_SPINS`; without
 # them, `solve` enumerates small problems.

@@ -7,7 +7,7 @@ from enumerated import optimum
 
 import sl_discs
 from sl_discs.solving.presolved import unreduced
-from sl_discs.solving.proofs import Proofs, Prover
+from sl_discs.solving.proofs import Proofs, Worker
 from sl_discs.solving.provers import tables
 from sl_discs.solving.workers import WORKERS
 
@@ -22,7 +22,7 @@ def test_without_proofs_no_prover_is_made(monkeypatch):
         )
         proved = sl_discs.solve(problem, **how)
         with monkeypatch.context() as patch:
-            patch.setattr(Prover, "__init__", lambda *arguments: pytest.fail("a prover was made"))
+            patch.setattr(Worker, "__init__", lambda *arguments: pytest.fail("a prover was made"))
             found = sl_discs.solve(problem, proofs=False, **how)
             sl_discs.solve(problem, proofs=False, steps=6_000, chains=4)
         assert (found.states == proved.states).all() and not found.optimal

@@ -12,7 +12,7 @@ from marks import slow_except
 
 import sl_discs.dimod
 from sl_discs.dimod import BoltzmannSampler, SLSampler
-from sl_discs.solving.proofs import Prover
+from sl_discs.solving.proofs import Worker
 from sl_discs.support.errors import InputError
 from sl_discs.testing.conformance import chi_squared
 
@@ -49,7 +49,7 @@ def test_it_agrees_with_the_exact_solver():
 
 
 def test_no_prover_works_on_a_bound_that_no_sample_set_holds(monkeypatch):
-    monkeypatch.setattr(Prover, "__init__", lambda *arguments: pytest.fail("a prover was made"))
+    monkeypatch.setattr(Worker, "__init__", lambda *arguments: pytest.fail("a prover was made"))
     for arguments in {}, {"time_limit": 0.1}:
         SLSampler().sample(random_bqm(4), seed=2, **arguments)
 

@@ -16,7 +16,8 @@ from hypothesis import strategies as st
 import sl_discs
 from sl_discs.instances.graph import Graph, complement, graph_from_networkx
 from sl_discs.solving.cover_search import CoverSearch, cover_search, greedy_state
-from sl_discs.solving.rounds import Rounds
+from sl_discs.solving.policy import Annealer, Policy
+from sl_discs.solving.presolved import unreduced
 from sl_discs.solving.tabu_search import TabuSearch, tabu_search
 from sl_discs.testing.conformance import all_states
 
@@ -63,7 +64,7 @@ def smallest_cover(graph: Graph) -> int:
 def test_smallest_covers_of_any_small_graph(size, seed, density):
     """Weights are forgotten many times on graphs this small, and each best state is a cover."""
     graph = graph_of(nx.gnp_random_graph(size, density, seed=seed))
-    searching = CoverSearch(graph, seed, covers=True, walks=1)
+    searching = CoverSearch(unreduced(sl_discs.vertex_cover(graph)), seed, walks=1)
     for steps in 1, 3, 50, 500:
         searching.play(steps)
         assert is_cover(graph, searching.state)
@@ -79,10 +80,10 @@ def states_of(search):
 
 @pytest.mark.parametrize("make", [TabuSearch, CoverSearch])
 def test_walks_depend_on_the_seed_and_the_number_of_steps_alone(make):
-    given, more = sl_discs.maxcut(nx.gnp_random_graph(60, 0.2, seed=1)), {}
+    problem = sl_discs.maxcut(nx.gnp_random_graph(60, 0.2, seed=1))
     if make is CoverSearch:
-        given, more = graph_of(nx.gnp_random_graph(150, 0.1, seed=1)), {"covers": True}
-    whole, parts, other = (make(given, seed, walks=2, **more) for seed in (5, 5, 6))
+        problem = sl_discs.vertex_cover(nx.gnp_random_graph(150, 0.1, seed=1))
+    whole, parts, other = (make(unreduced(problem), seed, walks=2) for seed in (5, 5, 6))
     for one, lengths in (whole, [3_000]), (other, [3_000]), (parts, [1, 999, 2_000]):
         for steps in lengths:
             one.play(steps)
@@ -98,7 +99,7 @@ def test_a_planted_set_is_found_in_every_form():
         sl_discs.maxclique(complement(graph)),
     )
     for problem in problems:
-        searching = cover_search(problem, 1, 1.0, 1)
+        searching = cover_search(unreduced(problem), 1, 1.0, 1)
         searching.play(50_000)
         found = problem.evaluate(searching.state[None])
         np.testing.assert_array_equal(found.states, searching.state[None])  # no repair
@@ -107,15 +108,16 @@ def test_a_planted_set_is_found_in_every_form():
 
 
 def test_graphs_that_are_too_large_for_a_trial_or_have_weights_have_no_search():
+    def search(problem, seconds):
+        return cover_search(unreduced(problem), 0, seconds, 1)
+
     problem = sl_discs.mis(nx.gnp_random_graph(200, 0.5, seed=0))
-    assert (
-        cover_search(problem, 0, 1.0, 1) is not None and cover_search(problem, 0, 1e-3, 1) is None
-    )
+    assert search(problem, 1.0) is not None and search(problem, 1e-3) is None
     many = sl_discs.mis(nx.cycle_graph(10_000))
-    assert cover_search(many, 0, 10.0, 1) is not None and cover_search(many, 0, 0.1, 1) is None
-    assert cover_search(sl_discs.maxclique(nx.empty_graph(200)), 0, 1e-3, 1) is None
-    assert cover_search(sl_discs.mis(nx.path_graph(3), weight=[1, 2, 1]), 0, 1.0, 1) is None
-    cut = sl_discs.maxcut(nx.cycle_graph(2_000))
+    assert search(many, 10.0) is not None and search(many, 0.1) is None
+    assert search(sl_discs.maxclique(nx.empty_graph(200)), 1e-3) is None
+    assert search(sl_discs.mis(nx.path_graph(3), weight=[1, 2, 1]), 1.0) is None
+    cut = unreduced(sl_discs.maxcut(nx.cycle_graph(2_000)))
     assert tabu_search(cut, 0, 1.0, 1) is not None and tabu_search(cut, 0, 1e-3, 1) is None
 
 
@@ -153,18 +155,9 @@ def test_satisfiable_formulas_are_solved_and_proved(kind, how):
 
 @pytest.fixture
 def searches(monkeypatch):
-    """The local searches that `solve` lets work; each annealer has its first round alone."""
-    seen, real = [], Rounds.fill
-
-    def fill(self, one, seconds, *, compared):
-        if isinstance(one, CoverSearch):
-            seen.append(one)
-            real(self, one, seconds, compared=compared)
-        else:
-            self.play(one.first)
-
-    monkeypatch.setattr(Rounds, "fill", fill)
-    return seen
+    """Leaves each annealer its first round alone."""
+    monkeypatch.setattr(Policy, "_fill", lambda self, seconds: None)
+    monkeypatch.setattr(Annealer, "most", lambda self, seconds: 0.0)
 
 
 def hard(kind: str = "mis") -> sl_discs.problems.Problem:
@@ -174,17 +167,20 @@ def hard(kind: str = "mis") -> sl_discs.problems.Problem:
 
 
 @pytest.mark.parametrize("kind", ["mis", "vertex_cover", "maxclique"])
-def test_the_best_answer_may_be_its(searches, kind):
+@pytest.mark.usefixtures("searches")
+def test_the_best_answer_may_be_its(kind):
     problem = hard(kind)
     found = sl_discs.solve(problem, time_limit=2 * LIMIT_S, seed=1)
-    assert CoverSearch.name in found.engine_note and found.feasible
+    assert CoverSearch.by in found.engine_note and found.feasible
     assert problem.value(found.best_sample) == found.best_value
 
 
 def test_it_is_for_auto_and_answers_after_reductions(monkeypatch):
     advanced, real = [], CoverSearch.advance
     monkeypatch.setattr(
-        CoverSearch, "advance", lambda self, seconds: advanced.append(0) or real(self, seconds)
+        CoverSearch,
+        "advance",
+        lambda self, *given: advanced.append(0) or real(self, *given),
     )
     problem = sl_discs.mis(nx.gnp_random_graph(60, 0.3, seed=1))
     for how in (
@@ -210,9 +206,10 @@ def test_it_is_for_auto_and_answers_after_reductions(monkeypatch):
 @pytest.mark.parametrize("end", ["target", "interrupt", "callback", "bound", "time"])
 def test_it_ends_where_annealing_does(monkeypatch, end):
     problem, begun, real = hard(), [], CoverSearch.advance
-    monkeypatch.setattr("sl_discs.solving.rounds.TRIAL", 0.9)
     monkeypatch.setattr(
-        CoverSearch, "advance", lambda self, seconds: begun.append(0) or real(self, seconds)
+        CoverSearch,
+        "advance",
+        lambda self, *given: begun.append(0) or real(self, *given),
     )
     how = {
         "target": {"target": 40},
@@ -254,9 +251,10 @@ def test_a_limit_too_short_for_one_annealing_has_the_greedy_answer():
     problem = sl_discs.mis(nx.gnm_random_graph(5_000, 25_000, seed=0))
     greedy = problem.evaluate(greedy_state(problem)).values[0]
     short = {"time_limit": 1e-3, "proofs": False}
-    with pytest.warns(UserWarning, match="one short annealing"):
-        assert sl_discs.solve(problem, **short, presolve=True).best_value >= greedy
-    with pytest.warns(UserWarning, match="one short annealing"):
+    with pytest.warns(UserWarning, match="chains would take"):
+        result = sl_discs.solve(problem, **short, presolve=True)
+    assert result.best_value >= greedy and result.stopped == "time" and result.rounds == 0
+    with pytest.warns(UserWarning, match="chains would take"):
         assert sl_discs.solve(problem, "metropolis", **short).best_value < greedy
 
 
@@ -279,7 +277,7 @@ def tabu_problems():
 
 @pytest.mark.parametrize("problem", tabu_problems(), ids=lambda problem: problem.kind)
 def test_the_best_state_of_a_small_problem_is_found_and_kept(problem):
-    search = TabuSearch(problem, seed=3, walks=2)
+    search = TabuSearch(unreduced(problem), seed=3, walks=2)
     values = []
     for steps in 1, 20, 2_000:
         assert search.play(steps)

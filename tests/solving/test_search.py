@@ -8,59 +8,60 @@ import sl_discs
 from sl_discs import InputError
 from sl_discs.chains.budget import Budget
 from sl_discs.solving.options import SolveOptions
+from sl_discs.solving.policy import Annealer, Policy
 from sl_discs.solving.presolved import unreduced
-from sl_discs.solving.proofs import Proofs, Prover
+from sl_discs.solving.proofs import LocalSearch, Worker
 from sl_discs.solving.reductions import presolve
-from sl_discs.solving.rounds import Annealer, LocalSearch, Rounds
 
 pytestmark = pytest.mark.usefixtures("limits_in_cpu_time")
 
 
-class Claimed(Annealer):
-    """Annealings that claim to find a value."""
-
-    def __init__(self, name, value):
-        self.name, self.value = name, value
-
-
 class ClaimedSearch(LocalSearch):
-    """A local search that claims to find one."""
+    """A local search that claims to find a value."""
 
+    by = "covers"
     state = np.zeros(2, np.int8)
 
-    def __init__(self, name, value, conclusive):
-        self.name, self.value, self.conclusive = name, value, conclusive
+    def __init__(self, value):
+        self.value = value
 
-    def walk(self, place, draws):
+    def walk(self, number, draws):
         raise AssertionError("is not asked")
 
 
 @pytest.mark.parametrize(
-    ("best", "conclusive", "rest"),
+    ("best", "rest"),
     [
-        (6.0, True, [("covers", 10.0)]),
-        (6.0, False, [("metropolis", 10.0)]),
-        (4.0, True, [("metropolis", 10.0)]),
-        (5.0, True, [("metropolis", 5.0), ("covers", 10.0)]),
+        (6.0, [("covers", 10.0)]),
+        (4.0, [("annealing", 10.0)]),
+        (5.0, [("annealing", 5.0), ("covers", 10.0)]),
     ],
-    ids=["better", "too short to tell", "worse", "equal"],
+    ids=["better", "worse", "equal"],
 )
-def test_the_time_is_shared_by_success(monkeypatch, best, conclusive, rest):
-    """After a trial of each; a search has the rest where its trial tells what it would find."""
-    filled = []
+def test_the_time_is_shared_by_success(monkeypatch, best, rest):
+    """After a trial of each."""
+    turns = []
 
-    def fill(self, rival, seconds, *, compared):
-        filled.append((rival.name, seconds))
-        self.board.values[rival.name] = rival.value
+    def fill(self, seconds):
+        turns.append(("annealing", seconds))
+        self.board.values["annealing"] = 5.0
 
-    monkeypatch.setattr(Rounds, "fill", fill)
+    def walk(self, search, seconds):
+        turns.append((search.by, seconds))
+        self.board.values[search.by] = search.value
+
+    monkeypatch.setattr(Policy, "_anneal", lambda self, length, left=None: length)
+    monkeypatch.setattr(Policy, "_fill", fill)
+    monkeypatch.setattr(Policy, "_walk", walk)
+    monkeypatch.setattr(Annealer, "most", lambda self, seconds: 0.0)
     monkeypatch.setattr(Budget, "left", lambda self: 10.0)
     presolved = unreduced(sl_discs.mis([(0, 1)]))
     options = SolveOptions(time_limit=10.0, chains=2)
-    annealer = Claimed("metropolis", 5.0)
-    rounds = Rounds(presolved, options, Proofs(presolved), Budget(), annealer)
-    rounds.share(ClaimedSearch("covers", best, conclusive))
-    assert filled == [("metropolis", 1.0), ("covers", 1.0), *rest]
+    run = Policy(presolved, options, Budget())
+    run._search = ClaimedSearch(best)
+    run._annealer = Annealer(presolved, options)
+    run._anneal_and_search()
+    assert turns == [("annealing", 1.0), ("covers", 1.0), *rest]
 
 
 def test_provers_leave_three_quarters_of_the_time_to_chains_on_a_slow_machine(monkeypatch):
@@ -70,7 +71,7 @@ def test_provers_leave_three_quarters_of_the_time_to_chains_on_a_slow_machine(mo
     class FirstSweep(Exception):
         pass
 
-    def turn(self, work, best):
+    def turn(self, work, best, is_late):
         now[0] += 1.0
         return True
 
@@ -78,8 +79,8 @@ def test_provers_leave_three_quarters_of_the_time_to_chains_on_a_slow_machine(mo
         raise FirstSweep
 
     monkeypatch.setattr(Budget, "__call__", lambda self: now[0])
-    monkeypatch.setattr(Prover, "advance", turn)
-    monkeypatch.setattr(Rounds, "play", begin)
+    monkeypatch.setattr(Worker, "advance", turn)
+    monkeypatch.setattr(Policy, "_anneal", begin)
     with pytest.raises(FirstSweep):
         sl_discs.solve(sl_discs.maxcut(nx.gnp_random_graph(60, 0.5, seed=1)), time_limit=10.0)
     assert 1.0 <= now[0] <= 0.25 * 10.0
@@ -94,7 +95,7 @@ def test_provers_have_turns_under_a_limit_of_less_than_ten_of_them():
         assert found.optimal and found.stopped == "bound"
 
 
-@pytest.mark.filterwarnings("ignore:.*building the arrays")
+@pytest.mark.filterwarnings("ignore:.*chains would take")
 def test_cliques_have_a_greedy_answer_under_the_shortest_limit():
     """That of the node with most neighbours, and of those of its neighbours in this order."""
     graph = nx.gnp_random_graph(1_000, 0.05, seed=0)

@@ -256,7 +256,7 @@ def test_warnings_are_a_line(cycle, capsys):
     assert reading.startswith("warning: reading took ") and reading.endswith(
         "--time_limit=1e-06 does not count"
     )
-    assert layout.startswith("warning: cycle: building the arrays of the problem will take about ")
+    assert layout.startswith("warning: cycle: chains would take about ")
 
 
 def test_one_edge_is_no_plural(tmp_path, capsys):

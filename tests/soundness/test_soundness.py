@@ -28,7 +28,7 @@ from stated import (
 from sl_discs.problems.problem import exact_values, normal_form, units
 from sl_discs.solving.board import Board
 from sl_discs.solving.presolved import ROUNDED, unreduced
-from sl_discs.solving.proofs import Proofs, Prover
+from sl_discs.solving.proofs import Proofs, Worker
 from sl_discs.solving.provers import cliques, integer, tables
 from sl_discs.solving.reductions import presolve
 from sl_discs.solving.set_reductions import CLIQUE, CORE, FUNNEL, UNCONFINED
@@ -110,7 +110,7 @@ def check_provers(given, seed, factories=None):
                 continue
             for make in factories or workers_of(problem).provers:
                 prover = make(view)
-                if not isinstance(prover, Prover) or (
+                if not isinstance(prover, Worker) or (
                     isinstance(prover, integer.IntegerProgram) and factories is None
                 ):
                     continue

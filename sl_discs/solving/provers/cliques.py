@@ -28,7 +28,7 @@ from numba.extending import intrinsic
 
 from sl_discs.engines.cpu.jit import called, entered, inlined
 from sl_discs.solving.presolved import Presolved
-from sl_discs.solving.proofs import TURN, Prover, SetProver
+from sl_discs.solving.proofs import TURN, SetProver, Worker
 
 _ONE = np.uint64(1)
 
@@ -381,7 +381,7 @@ class Cliques(SetProver):
         self.take_bound(search.best)
 
 
-def clique_prover(presolved: Presolved) -> Prover | str:
+def clique_prover(presolved: Presolved) -> Worker | str:
     """Returns a prover of heaviest sets or cliques, or why there is none."""
     if presolved.left.num_variables > _MOST_NODES:
         return f"{Cliques.by} is for up to {_MOST_NODES:,} nodes"

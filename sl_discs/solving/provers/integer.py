@@ -22,7 +22,7 @@ import numpy as np
 
 from sl_discs.instances.graph import complement
 from sl_discs.solving.presolved import Presolved
-from sl_discs.solving.proofs import TURN, Prover, SetProver
+from sl_discs.solving.proofs import TURN, SetProver, Worker
 from sl_discs.solving.provers import integer_program
 
 # Graphs with more edges, in all or for each node, are not relaxed well, or take seconds to be laid
@@ -110,7 +110,7 @@ def _end(process: subprocess.Popen) -> None:
     process.communicate()
 
 
-def integer_prover(presolved: Presolved) -> Prover | None:
+def integer_prover(presolved: Presolved) -> Worker | None:
     """Returns a prover of heaviest sets or cliques, which are sets of the complement; None where
     there is none.
     """

@@ -36,7 +36,7 @@ from sl_discs.instances.graph import Neighbours, neighbours_of
 from sl_discs.models.terms import SpinForm
 from sl_discs.problems.kind import KINDS
 from sl_discs.solving.presolved import Presolved
-from sl_discs.solving.proofs import Prover
+from sl_discs.solving.proofs import Worker
 
 # Entries of a vector: two registers of 512 bits. More would hardly give better duals, which need
 # not be optimal.
@@ -396,7 +396,7 @@ _STEP, _SHORTER = 0.5, 50
 _WORTH = 3e-4
 
 
-class Semidefinite(Prover):
+class Semidefinite(Worker):
     """The semidefinite bound of terms whose maximum is that of the reduced problem, alone and with
     cycles.
     """
@@ -478,7 +478,7 @@ class Semidefinite(Prover):
                 return
 
 
-def semidefinite_prover(presolved: Presolved) -> Prover | str:
+def semidefinite_prover(presolved: Presolved) -> Worker | str:
     """Returns a prover of a problem `qubo`, `ising` or `maxcut`, or why there is none."""
     if presolved.left.num_variables > _MOST_SPINS:
         return f"the semidefinite bound is for up to {_MOST_SPINS:,} variables"

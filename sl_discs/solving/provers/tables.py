@@ -24,14 +24,14 @@ from sl_discs.engines.cpu.jit import entered
 from sl_discs.models.exact_sums import all_states, narrow_elimination
 from sl_discs.problems.problem import best_row, exact_values
 from sl_discs.solving.presolved import Presolved, unreduced
-from sl_discs.solving.proofs import Prover
+from sl_discs.solving.proofs import Worker
 
 _EPS = float(np.finfo(np.float64).eps)
 # States that are best up to rounding are listed up to this number.
 _MOST_LISTED = 2**12
 
 
-class Exact(Prover):
+class Exact(Worker):
     """A prover that finds the largest value of terms, and all states that may have it."""
 
     def __init__(self, presolved: Presolved):
@@ -171,7 +171,7 @@ class Enumeration(Exact):
 _MOST_WIDTH, _MOST_VARIABLES = 22, 2_000
 _ENTRIES_A_SECOND = 3e8
 # Nominal seconds for each variable until an order is found, or found to be too wide.
-_ORDERED_S = 2e-4
+_ORDERED_S = 4e-4
 
 
 class Table(NamedTuple):
@@ -290,13 +290,13 @@ def _choose(one, zero, slack, choices):
         one[state] = max(one[state], zero[state])
 
 
-def enumeration(presolved: Presolved) -> Prover | None:
+def enumeration(presolved: Presolved) -> Worker | None:
     """Returns a prover of any problem; None: it has too many variables."""
     view = view_of(presolved)
     return Enumeration(view) if view.left.num_variables <= MOST_ENUMERATED else None
 
 
-def elimination(presolved: Presolved) -> Prover | None:
+def elimination(presolved: Presolved) -> Worker | None:
     """Returns another; None: it can be enumerated, or is large or dense."""
     view = view_of(presolved)
     size = view.left.num_variables

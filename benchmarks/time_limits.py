@@ -1,0 +1,195 @@
+"""Measures what `sl_discs.solve` finds and proves within time limits, and how long it then takes.
+
+    taskset -c 0 python benchmarks/time_limits.py --limits=.05,.3,1,3
+
+Each problem is solved under each limit, and without one. The clock of the limits is the CPU time of
+this process and what it waits for the one that proves, so that other work on the machine counts
+little. A row has the value, the bound, or that it is proved to be optimal, and the seconds.
+"""
+
+from __future__ import annotations
+
+import select
+import sys
+import time
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import networkx as nx
+import numpy as np
+
+import sl_discs
+from sl_discs.commands.command import Command, own_flags
+from sl_discs.experiment.record import measured_by
+from sl_discs.problems import Problem
+from sl_discs.solving.result import Result
+from sl_discs.support.documents import write_json
+from sl_discs.support.files import check_file
+from sl_discs.support.terminal import say
+
+
+def _sparse(size: int, degree: float, seed: int = 0) -> nx.Graph:
+    return nx.gnm_random_graph(size, int(size * degree / 2), seed=seed)
+
+
+def _weighed(graph: nx.Graph, seed: int = 0) -> nx.Graph:
+    """Gives the nodes whole weights, and the edges real ones of both signs."""
+    rng = np.random.default_rng(seed)
+    for node in graph:
+        graph.nodes[node]["weight"] = int(rng.integers(1, 101))
+    for u, v in graph.edges:
+        graph[u][v]["weight"] = float(rng.normal())
+    return graph
+
+
+def _torus(side: int, seed: int = 0) -> nx.Graph:
+    rng = np.random.default_rng(seed)
+    graph = nx.convert_node_labels_to_integers(nx.grid_2d_graph(side, side, periodic=True))
+    for u, v in graph.edges:
+        graph[u][v]["weight"] = int(rng.choice([-1, 1]))
+    return graph
+
+
+def _form(size: int, density: float, seed: int = 0) -> Problem:
+    rng = np.random.default_rng(seed)
+    entries = rng.integers(-100, 101, (size, size)) * (rng.random((size, size)) < density)
+    return sl_discs.qubo(np.triu(entries).astype(float), maximise=True)
+
+
+def _glass(size: int) -> Problem:
+    signs = np.random.default_rng(0).choice([-1.0, 1.0], (size, size))
+    return sl_discs.ising(np.zeros(size), np.triu(signs, 1))
+
+
+def _portfolio(size: int = 200, chosen: int = 20) -> Problem:
+    """Returns covariance less return, with a penalty on the number of assets."""
+    rng = np.random.default_rng(0)
+    factors = rng.normal(size=(size, 10)) * 0.1
+    covariance = factors @ factors.T + np.diag(rng.random(size) * 0.02)
+    returns = rng.normal(size=size) * 0.05 + 0.05
+    entries = np.triu(2 * covariance + 2, 1) + np.diag(
+        np.diag(covariance) - returns + 1 - 2 * chosen
+    )
+    return sl_discs.qubo(entries, offset=float(chosen**2))
+
+
+def _conflicts(variables: int, clauses: int) -> nx.Graph:
+    """Returns the graph of clauses of three literals, whose sets of one node each satisfy them."""
+    rng = np.random.default_rng(1)
+    graph = nx.Graph()
+    nodes: dict[int, list[int]] = {}
+    for clause in range(clauses):
+        signs = rng.choice((-1, 1), 3)
+        literals = (1 + rng.choice(variables, 3, replace=False)) * signs
+        names = [3 * clause + k for k in range(3)]
+        graph.add_edges_from(zip(names, [*names[1:], names[0]], strict=True))
+        for name, literal in zip(names, literals.tolist(), strict=True):
+            nodes.setdefault(literal, []).append(name)
+    for literal, names in nodes.items():
+        graph.add_edges_from((u, v) for u in names for v in nodes.get(-literal, []))
+    return graph
+
+
+PROBLEMS: dict[str, Callable[[], Problem]] = {
+    "mis-er-60": lambda: sl_discs.mis(nx.gnp_random_graph(60, 0.3, seed=0)),
+    "mis-er-200": lambda: sl_discs.mis(nx.gnp_random_graph(200, 0.1, seed=0)),
+    "mis-er-750": lambda: sl_discs.mis(nx.gnp_random_graph(750, 0.15, seed=0)),
+    "mis-ba-10000": lambda: sl_discs.mis(nx.barabasi_albert_graph(10_000, 4, seed=0)),
+    "mis-conflicts-900": lambda: sl_discs.mis(_conflicts(200, 900)),
+    "mis-sparse-100000": lambda: sl_discs.mis(_sparse(100_000, 5)),
+    "mis-weights-300": lambda: sl_discs.mis(
+        _weighed(nx.gnp_random_graph(300, 0.05, seed=0)), weight="weight"
+    ),
+    "cover-sparse-2000": lambda: sl_discs.vertex_cover(_sparse(2_000, 4)),
+    "clique-er-1500": lambda: sl_discs.maxclique(nx.gnp_random_graph(1_500, 0.05, seed=0)),
+    "clique-er-400": lambda: sl_discs.maxclique(nx.gnp_random_graph(400, 0.75, seed=0)),
+    "cut-er-60": lambda: sl_discs.maxcut(nx.gnp_random_graph(60, 0.5, seed=0)),
+    "cut-torus-10": lambda: sl_discs.maxcut(_torus(10)),
+    "cut-torus-50": lambda: sl_discs.maxcut(_torus(50)),
+    "cut-weights-1000": lambda: sl_discs.maxcut(_weighed(_sparse(1_000, 10))),
+    "cut-sparse-20000": lambda: sl_discs.maxcut(_sparse(20_000, 6)),
+    "qubo-250": lambda: _form(250, 0.1),
+    "qubo-1000": lambda: _form(1_000, 1.0),
+    "qubo-portfolio-200": _portfolio,
+    "ising-glass-100": lambda: _glass(100),
+}
+
+FLAGS, define = own_flags()
+define.list("problems", list(PROBLEMS), "Problems.")
+define.list("limits", ["0.05", "0.3", "1", "3"], "Seconds.")
+define.list("seeds", ["0"], "Seeds of the chains.")
+define.boolean("unlimited", True, "Whether calls without a limit follow.")
+define.string("output", "bench_time_limits.json", "File for the results.")
+
+
+class _Clock:
+    """Seconds of this process, and those that it waits for another one."""
+
+    def __init__(self):
+        self._waited = 0.0
+        self._select = select.select
+
+    def __call__(self) -> float:
+        return time.process_time() + self._waited
+
+    def select(self, *arguments: Any) -> Any:
+        begin = self._wall()
+        found = self._select(*arguments)
+        self._waited += self._wall() - begin
+        return found
+
+    _wall = staticmethod(time.monotonic)
+
+
+def row_of(result: Result, seconds: float) -> dict[str, Any]:
+    """Returns what counts of a result."""
+    return {
+        "value": result.best_value,
+        "bound": result.bound,
+        "optimal": result.optimal,
+        "seconds": seconds,
+        "stopped": result.stopped,
+    }
+
+
+def in_words(row: dict[str, Any]) -> str:
+    """Returns value, bound and seconds in one cell."""
+    bound = "-" if row["bound"] is None else f"{row['bound']:,.6g}"
+    known = "proved" if row["optimal"] else bound
+    return f"{row['value']:,.6g} / {known} / {row['seconds']:.2f}"
+
+
+def run(_) -> int:
+    output = check_file(FLAGS.output)
+    clock = _Clock()
+    time.perf_counter = clock
+    select.select = clock.select
+    warnings.filterwarnings("ignore", message=".*chains would take")
+    rows: dict[str, Any] = {}
+    limits: list[float | None] = [float(limit) for limit in FLAGS.limits]
+    if FLAGS.unlimited:
+        limits.append(None)
+    for name in FLAGS.problems:
+        problem = PROBLEMS[name]()
+        sl_discs.solve(problem, time_limit=0.2)  # loads compiled code
+        rows[name] = {}
+        for limit in limits:
+            found = []
+            for seed in FLAGS.seeds:
+                # Without what an earlier call has laid out.
+                problem = PROBLEMS[name]()
+                begin = clock()
+                result = sl_discs.solve(problem, time_limit=limit, seed=int(seed))
+                found.append(row_of(result, clock() - begin))
+            rows[name][str(limit)] = found
+            say(f"{name:<20} {limit!s:>5}  " + "   ".join(map(in_words, found)))
+    write_json(output, {"measured": measured_by(), "rows": rows})
+    return 0
+
+
+main = Command("", __doc__, FLAGS, run, program="python")
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv))
