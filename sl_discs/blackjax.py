@@ -105,6 +105,13 @@ def algorithm(name: str, logdensity_fn: LogDensity, **fields: object) -> Samplin
 
     A state at which the log-density is -inf or NaN is never accepted.
 
+    Example:
+        >>> gwg = algorithm("gwg", lambda x: jnp.sum(x) - 2 * x[0] * x[1])
+        >>> state = gwg.init(jnp.zeros(3))
+        >>> state, info = jax.jit(gwg.step)(jax.random.key(0), state)
+        >>> state.position.tolist(), float(state.logdensity)
+        ([0.0, 0.0, 1.0], 1.0)
+
     Args:
       name: of a registered base sampler.
       logdensity_fn: takes zeros and ones in the structure of the position and returns a scalar.

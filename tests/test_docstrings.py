@@ -14,6 +14,8 @@ import networkx as nx
 import pytest
 
 import sl_discs
+from sl_discs.localization.schedule import Localization
+from sl_discs.models.keys import fold
 from sl_discs.problems.kind import KINDS
 from sl_discs.samplers.single_site import Gibbs
 from sl_discs.testing.conformance import standard_cases
@@ -40,6 +42,12 @@ SHOWN = [
     *(f"sl_discs.models.model:{name}" for name in ("apply_flips", "Categories", "Model", "Target")),
     *(f"sl_discs.models.keys:{name}" for name in ("fold", "uniforms")),
     "sl_discs.localization.schedule:Localization",
+    "sl_discs.localization.algorithm:Localized",
+    *(f"sl_discs.samplers.sampler:{name}" for name in ("Sampler", "accept_or_keep")),
+    "sl_discs.samplers.draws:draw_site",
+    *(f"sl_discs.dimod:{name}" for name in ("SLSampler", "BoltzmannSampler")),
+    "sl_discs.blackjax:algorithm",
+    "sl_discs.testing.conformance:check_convergence",
     "sl_discs.samplers.registry:register_sampler",
     pytest.param("sl_discs.testing.conformance:check_sampler", marks=pytest.mark.slow),
 ]
@@ -52,6 +60,8 @@ GIVEN = {
     "jnp": jnp,
     "Path": Path,
     "Gibbs": Gibbs,
+    "Localization": Localization,
+    "fold": fold,
     "standard_cases": standard_cases,
 }
 

@@ -58,6 +58,15 @@ class Localized(Sampler):
     """A base sampler on the posterior given each chain's observation, which becomes more precise
     level by level.
 
+    Its kernel is a step of Algorithm 1 of Wang et al. (ICML 2025): one of the base sampler on the
+    tilted target and, at the end of a level, one of the observation.
+
+    Example:
+        >>> localized = Localized(Gibbs(), Localization(K=4, sigma=2.0).levels(32))
+        >>> state = localized.init_state(fold(jnp.zeros(2, jnp.uint32), 1), (5,))
+        >>> state.y.shape, int(state.level)  # the observation of five spins, before level 1
+        ((5,), 0)
+
     Attributes:
       base: the base sampler.
       levels: of the run, leaves [K]. They are data: the sampler is made where a computation is

@@ -24,7 +24,9 @@ SamplerState = Any
 
 
 class Info(NamedTuple):
-    """The statistics of one step.
+    """The statistics of one step of one chain; a batch has them with leading axes.
+
+    A run records the means of both over chains and steps.
 
     Attributes:
       acceptance: the acceptance probability of the proposal (1 for rejection-free samplers).
@@ -54,8 +56,14 @@ class Counters(NamedTuple):
 
 
 class Chain(NamedTuple):
-    """The state of a chain: x, the field of the target's model at x, and the sampler's own
-    state.
+    """The state of a chain, of which a batch has an array with leading axes.
+
+    Attributes:
+      x: [N] the values of the sites.
+      field: what the target's model keeps at x, so that gains and changes are cheap: the local
+        field of a quadratic model, for instance. A kernel returns that of the x that it returns.
+      state: the sampler's own state, such as counters or an adapted radius, which does not depend
+        on x: tempering moves it to another x.
     """
 
     x: Int8[Array, "*G N"]
@@ -66,6 +74,22 @@ class Chain(NamedTuple):
 class Sampler(abc.ABC):
     """A Markov kernel that leaves a `Target` invariant, which it accesses only through its
     methods.
+
+    A subclass is a frozen dataclass: its fields are the sampler's settings, and programs are
+    compiled for each. It defines `init_state` and `kernel`, both for one chain, from which `step`
+    makes a batch in DISCS's convention. Engines, localization and adapters call `kernel`.
+
+    Example:
+        >>> case = standard_cases()[0]  # independent sets on five nodes
+        >>> x = jnp.asarray(case.start)
+        >>> key = fold(jnp.zeros(2, jnp.uint32), 1)
+        >>> sampler = Gibbs()
+        >>> chain = Chain(x, case.target.init(x), sampler.init_state(key, x.shape))
+        >>> chain, info = sampler.kernel(key, case.target, chain)
+        >>> chain.x.tolist(), float(info.hops)
+        ([0, 0, 1, 0, 0], 1.0)
+
+    The interface follows those of DISCS (Goshvadi et al., NeurIPS 2023) and of blackjax.
     """
 
     # The adapted field of the state, if any, and the number of log-likelihood calls per step, as
@@ -175,7 +199,21 @@ def accept_or_keep(
     proposed: tuple[Int8[Array, "N"], Field],
     current: tuple[Int8[Array, "N"], Field],
 ) -> tuple[Int8[Array, "N"], Field]:
-    """Returns the proposed state and field if accepted, otherwise the current ones."""
+    """Returns the proposed state and field if accepted, otherwise the current ones.
+
+    Both are chosen by the same test, so that the field stays that of the state.
+
+    Example:
+        >>> proposed = jnp.int8([1, 0]), jnp.float32(2)
+        >>> x, field = accept_or_keep(jnp.bool_(True), proposed, (jnp.int8([0, 0]), jnp.float32(0)))
+        >>> x.tolist(), float(field)
+        ([1, 0], 2.0)
+
+    Args:
+      accepted: the outcome of the test, of one chain.
+      proposed: x [N] and the target's field at it.
+      current: likewise before the step.
+    """
     return jax.tree.map(lambda new, old: jnp.where(accepted, new, old), proposed, current)
 
 
