@@ -8,6 +8,7 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
+from sl_discs.samplers.block_gibbs import BlockGibbs
 from sl_discs.samplers.langevin import DLMC, DMALA, INTERPOLATE
 from sl_discs.samplers.path import GWG, PathAuxiliary
 from sl_discs.samplers.sampler import Sampler, StepSampler
@@ -215,6 +216,7 @@ register_sampler("path_auxiliary", PathAuxiliary, adaptive=True)
 register_sampler("dmala", _dmala, **_passed_on("scaling", "adaptive"))
 register_sampler("gibbs", Gibbs)
 register_sampler("metropolis", Metropolis)
+register_sampler("block_gibbs", BlockGibbs)
 register_sampler("exchange", Exchange)
 register_sampler(
     "dlmc",

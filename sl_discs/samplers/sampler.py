@@ -98,6 +98,8 @@ class Sampler(abc.ABC):
     calls_a_step: ClassVar[int] = 0
     # Whether it tries one site or two a step, so that steps are counted in sweeps over all sites.
     counts_sweeps: ClassVar[bool] = False
+    # Whether a step tries every site.
+    is_sweep: ClassVar[bool] = False
     # Whether it leaves the new values to `Model.sites`, and so can run where sites have more than
     # two.
     several_values: ClassVar[bool] = False

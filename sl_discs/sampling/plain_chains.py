@@ -269,7 +269,8 @@ class RecordedChains(Chains):
         self.rungs = rungs
         self.steps = 0
         few_sites = kernel.counts_sweeps
-        self.sweep = self.size if few_sites else -(-self.size // _SITES_A_STEP)
+        many_sites = self.size if kernel.is_sweep else _SITES_A_STEP
+        self.sweep = self.size if few_sites else -(-self.size // many_sites)
         has_clusters = chosen.has_clusters(self.sampler, self.batch)
         self.clusters = clusters if has_clusters else 0
         every = ChainTemperatures(np.ones(num_chains, np.float32))

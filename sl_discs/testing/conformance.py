@@ -27,6 +27,7 @@ from scipy import stats
 
 from sl_discs.instances.graph import Graph
 from sl_discs.models.batching import over_chains
+from sl_discs.models.exact_sums import all_states as all_states
 from sl_discs.models.functions import DifferentiableModel
 from sl_discs.models.keys import from_rng
 from sl_discs.models.model import Model, Target, TargetModel
@@ -151,11 +152,6 @@ def states_of(counts: Sequence[int]) -> Int8[np.ndarray, "S N"]:
     )
 
 
-def all_states(num_sites: int) -> Int8[np.ndarray, "S N"]:
-    """Returns the 2^N states in order of their index."""
-    return states_of((2,) * num_sites)
-
-
 def state_index(states, counts: Sequence[int] | None = None) -> Int[np.ndarray, "*B"]:
     """Returns the index of each state [..., N] of sites with `counts` values; None: two."""
     states = np.asarray(states, np.int64)
@@ -185,12 +181,8 @@ def _merged(observed: Int[np.ndarray, "S"], expected: Float[np.ndarray, "S"]):
     order = np.argsort(expected)
     total = np.cumsum(expected[order])
     # The merged cell takes as many cells as it needs to be large enough itself.
-    rare = (
-        min(int(np.searchsorted(total, _SMALLEST)) + 1, len(order))
-        if expected.min() < _SMALLEST
-        else 1
-    )
-    cells = np.split(order, np.arange(rare, len(order)))
+    rare = int(np.searchsorted(total, _SMALLEST)) + 1
+    cells = np.split(order, np.arange(min(rare, len(order)), len(order)))
     return np.array([(observed[cell].sum(), expected[cell].sum()) for cell in cells]).T
 
 

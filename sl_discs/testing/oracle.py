@@ -15,14 +15,16 @@ ratio.
 
 from __future__ import annotations
 
-import functools
+import collections
 import itertools
 from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
+import networkx as nx
 import numpy as np
 from jaxtyping import Bool, Float64
 
+from sl_discs.samplers.block_gibbs import BlockGibbs
 from sl_discs.samplers.langevin import DLMC, DMALA, EULER
 from sl_discs.samplers.path import GWG, PathAuxiliary
 from sl_discs.samplers.sampler import Sampler
@@ -60,11 +62,6 @@ def barker_test(ratio: float) -> float:
     return ratio / (1 + ratio)
 
 
-def no_test(ratio: float) -> float:
-    """Returns 1: every proposal is accepted, so p is not left invariant."""
-    return 1.0
-
-
 class Kernel(NamedTuple):
     """One step of a sampler.
 
@@ -83,7 +80,7 @@ class Step(NamedTuple):
     Attributes:
       log_density: of the target.
       mask: sites that may flip.
-      coupled: which sites are; None: every two.
+      coupled: [N, N] which sites are, for samplers that ask.
       proposed: log-density whose flip gains weigh the proposals; None: that of the target.
       scale: the adaptive radius or expected number of flips; None: its initial value.
       frozen: whether the step comes after `adapt_until`.
@@ -92,7 +89,7 @@ class Step(NamedTuple):
 
     log_density: LogDensity
     mask: Mask
-    coupled: Bool[np.ndarray, "N N"] | None = None
+    coupled: Any = None
     proposed: LogDensity | None = None
     scale: float | None = None
     frozen: bool = False
@@ -124,7 +121,7 @@ def kernel_of_proposals(
 
 def flip(x: int, sites: Iterable[int]) -> int:
     """Returns state x with each of these sites flipped, once."""
-    return functools.reduce(lambda y, site: y ^ (1 << int(site)), set(sites), x)
+    return x ^ sum(1 << int(site) for site in set(sites))
 
 
 def balanced_weights(
@@ -140,11 +137,8 @@ def balanced_weights(
     return np.where(mask, BALANCING[balancing](np.exp(gains)), 0.0)
 
 
-def single_site(
-    log_density: LogDensity, sites: Iterable[int], test: Callable[[float], float]
-) -> Kernel:
+def single_site(log_density: LogDensity, sites: Any, test: Callable[[float], float]) -> Kernel:
     """Proposes to flip one of these sites, drawn uniformly."""
-    sites = list(sites)
 
     def proposals(x):
         for site in sites:
@@ -174,7 +168,7 @@ def try_one_or_two_sites(sampler: Any, step: Step) -> Kernel:
     single = sampler.single
     sites = np.flatnonzero(step.mask)
     states = all_states(len(step.mask))
-    coupled = np.ones((len(states), len(states))) if step.coupled is None else step.coupled
+    coupled = step.coupled
 
     def number(x, i):
         return sum(coupled[i, j] and states[x, j] != states[x, i] for j in sites)
@@ -234,10 +228,9 @@ def numbers_of_flips(radius: float, most: int, frozen: bool) -> dict[int, float]
     lowest = np.floor(radius - 0.5)
     upper = radius - 0.5 - lowest
     chances = {lowest: 1 - upper, lowest + 1: upper} if frozen else {np.round(radius): 1.0}
-    found: dict[int, float] = {}
+    found: dict[int, float] = collections.defaultdict(float)
     for number, chance in chances.items():
-        clipped = int(np.clip(number, 1, most))
-        found[clipped] = found.get(clipped, 0.0) + chance
+        found[int(np.clip(number, 1, most))] += chance
     return found
 
 
@@ -284,14 +277,27 @@ def flip_independently(sampler: Any, step: Step) -> Kernel:
             if moves(x, y) > 0:
                 yield y, moves(x, y), moves(y, x)
 
-    test = metropolis_test if sampler.adjusted else no_test
+    # Without its test, every proposal is accepted, and the target is not left invariant.
+    test = metropolis_test if sampler.adjusted else lambda ratio: 1.0
     return kernel_of_proposals(step.log_density, proposals, test)
+
+
+def resample_by_colour(sampler: Any, step: Step) -> Kernel:
+    """Resamples every site, in the order of greedy colours of `coupled`."""
+    sites = np.flatnonzero(step.mask)
+    graph = nx.from_numpy_array(step.coupled).subgraph(sites)
+    colours = nx.greedy_color(graph, lambda *_: sites)
+    transitions = np.eye(len(step.log_density))
+    for site in sorted(sites, key=colours.__getitem__):
+        transitions = transitions @ single_site(step.log_density, [site], barker_test).transitions
+    return Kernel(transitions, transitions.sum(axis=1))
 
 
 # The kernel of each class of samplers.
 KERNELS: dict[type[Sampler], Callable[[Any, Step], Kernel]] = {
     Gibbs: try_one_site,
     Metropolis: try_one_site,
+    BlockGibbs: resample_by_colour,
     Exchange: try_one_or_two_sites,
     GWG: flip_a_path,
     PathAuxiliary: flip_a_path,

@@ -10,10 +10,12 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from chains import quadratic_case
 from single_steps import SAMPLERS
 
 from sl_discs.models import keys
 from sl_discs.models.model import TargetModel
+from sl_discs.samplers.block_gibbs import greedy_colours
 from sl_discs.samplers.langevin import DMALA
 from sl_discs.samplers.path import PathAuxiliary
 from sl_discs.samplers.registry import known_samplers, register_sampler, registered
@@ -236,3 +238,18 @@ def test_carried_field_and_fresh_field_give_the_same_chain():
         batch_x, batch_state, _ = step(rng, batch_x, batch_state)
         np.testing.assert_array_equal(chain.x, batch_x[0])
         np.testing.assert_allclose(chain.state.radius, batch_state.radius[0], rtol=1e-5)
+
+
+def test_colours_are_shared_by_no_two_coupled_sites_and_few():
+    """Of random graphs, and the two of a machine whose layers follow each other."""
+    rng = np.random.default_rng(0)
+    machine = [(i, 6 + j) for i in range(6) for j in range(3)]
+    graphs = [rng.integers(0, 9, (12, 2)) for _ in range(5)]
+    for edges in (machine, *(one[one[:, 0] < one[:, 1]] for one in graphs)):
+        case = quadratic_case(np.zeros(9), edges, np.ones(len(edges)))
+        colours = np.asarray(greedy_colours(jnp.zeros(9, jnp.int32), case.target))
+        first, second = np.array(edges).T
+        assert (colours[first] != colours[second]).all()
+        degrees = np.bincount(np.ravel(edges), minlength=9)
+        assert (colours <= degrees).all()
+        assert edges is not machine or colours.max() == 1

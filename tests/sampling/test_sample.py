@@ -132,6 +132,17 @@ def test_auto_does_not_trust_chains_that_agree_in_one_of_two_modes():
     assert "draw about" in str(few.verdict)
 
 
+@pytest.mark.parametrize("method", ["chain", "tempering", "localization"])
+def test_all_sites_of_a_colour_at_once(method):
+    """On a cycle, whose sites have two colours, and a chord."""
+    rng = np.random.default_rng(1)
+    pairs = {(i, (i + 1) % 8): 0.5 * rng.normal() for i in range(8)} | {(0, 4): 0.4}
+    problem = sl_discs.ising({i: 0.3 * rng.normal() for i in range(8)}, pairs)
+    samples = sl_discs.sample(problem, 1.0, 1600, method, sampler="block_gibbs", seed=0)
+    assert samples.how["engine"] == "reference" and samples.reliable, samples.verdict
+    check(samples, truth_of(problem, 1.0))
+
+
 def test_auto_needs_no_ladder_where_chains_at_all_temperatures_forget_their_starts():
     """A Boltzmann machine with two layers, which no certificate covers."""
     rng = np.random.default_rng(0)

@@ -19,7 +19,7 @@ from sl_discs.testing.oracle import (
 )
 
 REVERSIBLE = [
-    *(one for one in SAMPLERS.values() if not hasattr(one, "balancing_fn_type")),
+    *(one for one in SAMPLERS.values() if one.counts_sweeps),
     Exchange(single=0.1),
     *(
         dataclasses.replace(one, balancing_fn_type=balancing)
