@@ -156,14 +156,14 @@ MUTATIONS = [
         "sampling/thermodynamics.py",
         "np.sqrt((len(parts) - 1) * without.var(axis=0))",
         "np.sqrt(without.var(axis=0))",
-        "tests/sampling/test_thermodynamics.py -k curve",
+        "tests/sampling/test_thermodynamics.py -k curve_by_tempering",
     ),
     Mutation(
         "chains that stay where they began are not said",
         "sampling/localized.py",
         ").max() > _MOST_KEPT:",
         ").max() > 1e9:",
-        "tests/sampling/test_sample.py tests/sampling/test_verdicts.py -k localiz",
+        "tests/sampling/test_sample.py -k wrong_weights",
     ),
     Mutation(
         "one checkpoint is kept in place of two",

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import collections
 import dataclasses
 import itertools
 import math
+from collections.abc import Mapping
 from fractions import Fraction
 
 import networkx as nx
@@ -38,7 +40,7 @@ class Stated:
     kind: str
     size: int
     own: tuple[float, ...] | None
-    coupled: dict[tuple[int, int], float]
+    coupled: Mapping[tuple[int, int], float | Fraction]
     offset: float = 0.0
     maximise: bool = True
     parts: tuple[float, ...] = (1.0,)
@@ -240,39 +242,40 @@ def stated_of(problem: Problem) -> Stated:
         own = None if source.node_weights is None else tuple(source.node_weights.tolist())
         coupled = dict(zip(map(tuple, source.edges.tolist()), numbers.tolist(), strict=True))
         return Stated(problem.kind, source.num_nodes, own, coupled)
-    coupled = dict(zip(map(tuple, source.pairs.tolist()), source.couplings.tolist(), strict=True))
-    assert len(coupled) == len(source.pairs) and all(i != j for i, j in coupled)
+    coupled = collections.defaultdict(Fraction)
+    for i, j, coupling in zip(*source.pairs.T.tolist(), source.couplings, strict=True):
+        coupled[min(i, j), max(i, j)] += Fraction(coupling)
     own = tuple(source.linear.tolist())
     return Stated(
-        problem.kind, problem.num_variables, own, coupled, source.offset, problem.maximise
+        problem.kind, problem.num_variables, own, dict(coupled), source.offset, problem.maximise
     )
 
 
-def check_result(given: Stated, optimum: Fraction, result: sl_discs.Result) -> None:
+def check_result(case: Stated, optimum: Fraction, result: sl_discs.Result) -> None:
     """An answer, all chains, the bound and the proof, by their definitions."""
-    exact = given.value([result.best_sample[k] > 0 for k in range(given.size)])
+    exact = case.value([result.best_sample[k] > 0 for k in range(case.size)])
     assert result.feasible and result.best_value == float(exact)
-    of_chains = [given.value(state > 0) for state in result.states]
+    of_chains = [case.value(state > 0) for state in result.states]
     assert result.values.tolist() == [float(value) for value in of_chains]
-    assert result.best_value == given.sign * max(given.sign * result.values)
-    assert given.sign * exact <= given.sign * optimum
+    assert result.best_value == case.sign * max(case.sign * result.values)
+    assert case.sign * exact <= case.sign * optimum
     assert not result.optimal or exact == optimum
     if result.bound is not None and not result.optimal:
-        assert given.sign * Fraction(result.bound) >= given.sign * optimum
+        assert case.sign * Fraction(result.bound) >= case.sign * optimum
     assert result.optimal or result.stopped != "bound"
     assert "left out" not in result.bound_by
 
 
-def solve(given: Stated, **keywords) -> sl_discs.Result:
+def solve(case: Stated, **keywords) -> sl_discs.Result:
     """Solves a problem; without integer programs where numbers are not whole: they would go on, in
     a process, for what rounding leaves open.
     """
-    problem = given.problem()
+    problem = case.problem()
     with pytest.MonkeyPatch.context() as patch:
         if not normal_form(problem).integer_values:
             workers = workers_of(problem)
             provers = tuple(one for one in workers.provers if one is not integer_prover)
-            patch.setitem(WORKERS, given.kind, workers._replace(provers=provers))
+            patch.setitem(WORKERS, case.kind, workers._replace(provers=provers))
         return sl_discs.solve(problem, **keywords)
 
 
@@ -345,6 +348,10 @@ GRAPHS = {
 }
 
 
+# Terms whole, halved, and split into parts of both signs.
+PARTS = (1.0,), (0.5, 0.5), (2.0, -1.0)
+
+
 def stated(kind: str, graph: str, numbers: str, seed: int, weighted=True) -> Stated:
     """Returns a problem on a random graph of a family or, for cliques, on its complement."""
     rng = np.random.default_rng(seed)
@@ -371,11 +378,13 @@ def problems(
 ) -> Stated:
     """A problem of one of the kinds, on a graph of one of the families, in either sense."""
     choices = [draw(st.sampled_from(names)) for names in (kinds, graphs, numbers)]
-    given = stated(*choices, draw(st.integers(0, 2**32 - 1)), draw(st.sampled_from(weighted)))
-    if given.kind not in FORMS:
-        return given
-    offset = draw(st.sampled_from([0.0, 0.3, -2.0, 2.0**70]))
-    return dataclasses.replace(given, offset=offset, maximise=draw(st.booleans()))
+    case = stated(*choices, draw(st.integers(0, 2**32 - 1)), draw(st.sampled_from(weighted)))
+    if case.kind not in FORMS:
+        return case
+    changes = {"offset": [0.0, 0.3, -2.0, 2.0**70], "maximise": [False, True], "parts": PARTS}
+    return dataclasses.replace(
+        case, **{name: draw(st.sampled_from(values)) for name, values in changes.items()}
+    )
 
 
 # How it is tested.
