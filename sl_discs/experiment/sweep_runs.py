@@ -28,7 +28,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from sl_discs.experiment.record import paired
-from sl_discs.experiment.results import read_results
+from sl_discs.experiment.results import Results, read_results
 from sl_discs.experiment.sweep_file import SAMPLER, Sweep, pairs_of, short
 from sl_discs.support.documents import Damaged, read_json, write_json
 from sl_discs.support.errors import RESUME_ME, InputError
@@ -468,11 +468,13 @@ def collect(sweep: Sweep, runs: Sequence[Run], folder: Path) -> list[str]:
     """
     check_folders(runs)
     columns = varied(sweep)
-    done = [run for run in runs if _outcome_of(run).name == DONE]
+    done = {run.number: read_results(run.results) for run in runs if _outcome_of(run).name == DONE}
     found = [
         pair
-        for run in done
-        for pair in _rows(run, {name: column[run.number - 1] for name, column in columns})
+        for number, results in done.items()
+        for pair in _rows(
+            {"run": number} | {name: column[number - 1] for name, column in columns}, results
+        )
     ]
     if not found:
         raise InputError(
@@ -504,22 +506,22 @@ def collect(sweep: Sweep, runs: Sequence[Run], folder: Path) -> list[str]:
         if missing
         else []
     )
-    versions = {run.number: read_results(run.results).versions for run in done}
-    first = done[0].number
-    if others := [number for number, found in versions.items() if found != versions[first]]:
-        which = "; ".join(differences(versions[first], versions[others[0]]))
+    first = next(iter(done))
+    usual = done[first].versions
+    if others := [number for number, results in done.items() if results.versions != usual]:
+        which = "; ".join(differences(usual, done[others[0]].versions))
         notes.append(f"runs {_ranges(others)} had other versions than run {first}: {which}")
     return [*table, *notes, f"saved {', '.join(map(str, paths))}"]
 
 
-def _rows(run: Run, settings: dict[str, Any]) -> list[tuple[dict[str, Any], dict[str, float]]]:
+def _rows(
+    settings: dict[str, Any], results: Results
+) -> list[tuple[dict[str, Any], dict[str, float]]]:
     """Returns a row for each sampler of a run, and the best values of its instances."""
-    results = read_results(run.results)
     rows = []
     for name, one in results.samplers.items():
         spread = one.spread
         row = {
-            "run": run.number,
             **settings,
             "sampler": name,
             "mean": spread.mean,
