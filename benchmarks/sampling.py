@@ -37,9 +37,10 @@ from sl_discs.engines.devices import describe_machine
 from sl_discs.experiment.record import measured_by
 from sl_discs.instances.form import QuadraticForm
 from sl_discs.models.terms import Coefficients
+from sl_discs.problems.forms import ising, qubo
 from sl_discs.problems.problem import Problem
 from sl_discs.sampling.diagnostics import LEAST_DRAWS, MOST_R_HAT, diagnose
-from sl_discs.sampling.draw_samples import METHODS
+from sl_discs.sampling.draw_samples import AUTO, METHODS, sample
 from sl_discs.sampling.drawn import Drawn, Request, observed, packed
 from sl_discs.sampling.plain_chains import RecordedChains, ordered_method
 from sl_discs.support.checks import check_choice
@@ -99,12 +100,43 @@ def _independent_sets() -> Problem:
     return Problem("mis", graph.name, range(graph.num_nodes), graph)
 
 
+def _machine() -> Problem:
+    """A restricted Boltzmann machine of 150 visible and 30 hidden units."""
+    rng = np.random.default_rng(0)
+    weights = 0.5 * rng.normal(size=(150, 30))
+    terms = {(i, i): float(one) for i, one in enumerate(0.3 * rng.normal(size=180))}
+    terms |= {(i, 150 + j): float(one) for (i, j), one in np.ndenumerate(weights)}
+    return qubo(terms, maximise=True)
+
+
+def _cubic_glass() -> Problem:
+    """Couplings -1 or 1 on a graph of 200 nodes with three neighbours each."""
+    graph = nx.random_regular_graph(3, _SPINS, seed=0)
+    rng = np.random.default_rng(0)
+    return ising({}, {edge: float(rng.choice((-1, 1))) for edge in graph.edges})
+
+
+def _triangular() -> Problem:
+    """An antiferromagnet on a triangular torus of 24 x 24."""
+    side = 24
+    steps = [(0, 1), (1, 0), (1, 1)]
+    pairs = {
+        ((i, j), ((i + di) % side, (j + dj) % side)): 1.0
+        for i, j in np.ndindex(side, side)
+        for di, dj in steps
+    }
+    return ising({}, pairs)
+
+
 TARGETS = {
     "ising-critical": Target(functools.partial(_grid, CRITICAL), CRITICAL, 2_048, 64),
     "ising-3": Target(functools.partial(_grid, 3.0), 3.0, 64, 24),
     "spin-glass": Target(_spin_glass, 1 / 0.9, 256, 32),
     "lattice-glass": Target(_lattice_glass, 0.5, 2_048, 64),
     "mis-er": Target(_independent_sets, 0.3, 256, 16),
+    "machine": Target(_machine, 1.0, 64, 2),
+    "cubic-glass": Target(_cubic_glass, 0.7, 2_048, 64),
+    "triangular": Target(_triangular, 0.8, 1_024, 56),
 }
 
 
@@ -315,6 +347,8 @@ def contender(name: str, terms: Coefficients, target: Target, chains: int, draws
         raise NotPlayed(
             f"more than {_REFERENCE_SIZE} variables would take hours; sweeps/{engine} has its rate"
         )
+    if method == AUTO:
+        return _auto(target, chains * draws, engine)
     each = max(1, draws // _LOCALIZED) if method == "localization" else draws
 
     def draw(seed: int) -> Drawn:
@@ -322,6 +356,20 @@ def contender(name: str, terms: Coefficients, target: Target, chains: int, draws
             terms, target.temperature, each, chains, ordered_method("gibbs", {}), engine, seed
         )
         return METHODS[method](request, Budget())
+
+    return draw
+
+
+def _auto(target: Target, draws: int, engine: str) -> Draw:
+    """A whole call of `sample`, with its evidence, which the clock of other methods leaves out."""
+    problem = target.problem()
+
+    def draw(seed: int) -> Drawn:
+        found = sample(problem, target.temperature, draws, seed=seed, engine=engine)
+        if found.method == "exact":
+            raise NotPlayed("auto enumerates or eliminates it")
+        how: dict[str, Any] = dict(found.how)
+        return Drawn(found.bits, found.dependence, how)
 
     return draw
 
@@ -433,8 +481,8 @@ def format_rows(rows: list[Row]) -> str:
 
 
 FLAGS, define = own_flags()
-define.list("targets", list(TARGETS), "Targets.")
-define.list("methods", list(OWN), "Methods of this package.")
+define.list("targets", list(TARGETS)[:5], f"Targets: {', '.join(TARGETS)}.")
+define.list("methods", list(OWN), "Methods of this package; and auto, which chooses one.")
 define.list("engines", ["cpu", "reference"], "Engines of this package.")
 define.list("peers", list(PEERS), "Peers.")
 define.integer("chains", 8, "Chains or ladders per contender.", lower_bound=2)
@@ -454,7 +502,7 @@ def _stay_on(cores: int) -> None:
 
 def run(_) -> int:
     check_choice("targets", FLAGS.targets, TARGETS)
-    check_choice("methods", FLAGS.methods, OWN)
+    check_choice("methods", FLAGS.methods, (*OWN, AUTO))
     check_choice("engines", FLAGS.engines, ENGINES)
     check_choice("peers", FLAGS.peers, PEERS)
     output = check_file(FLAGS.output)

@@ -27,6 +27,7 @@ from sl_discs.models.terms import to_spin
 from sl_discs.sampling import tempering
 from sl_discs.sampling.directions import _influences, mixes_fast
 from sl_discs.sampling.drawn import Request
+from sl_discs.sampling.plain_chains import ordered_method
 from sl_discs.sampling.samples import estimates
 from verdicts import needle
 
@@ -167,7 +168,8 @@ def test_auto_takes_a_ladder_where_hot_and_cold_starts_hold_different_modes(
     right, temperature, gain, penalty, weight
 ):
     truth = truths.two_sides(10, right, temperature, gain=gain, penalty=penalty, weight=weight)
-    request = Request(truth.problem.terms(), temperature, 100, 8, "gibbs", {}, "auto", 0)
+    method = ordered_method("gibbs", {})
+    request = Request(truth.problem.terms(), temperature, 100, 8, method, "auto", 0)
     assert not tempering.needs_no_ladder(request, lambda: False)
 
 
