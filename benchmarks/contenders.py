@@ -12,14 +12,14 @@ import importlib
 import importlib.util
 import time
 from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, ParamSpec, Protocol, TypeVar
 
 import numpy as np
 from jaxtyping import Float64
 
 from cases import TUNED
 from sl_discs.engines.choice import choose_engine
-from sl_discs.experiment.run_sampler import run_sampler
+from sl_discs.experiment.run_sampler import plan_of, run_sampler
 from sl_discs.experiment.settings import Settings
 from sl_discs.instances.graph import Dataset, Graph, complement
 from sl_discs.localization.method import build_method, method_fields
@@ -32,6 +32,9 @@ from sl_discs.samplers.single_site import Metropolis
 from sl_discs.solving.result import Result
 from sl_discs.solving.solver import solve
 from sl_discs.support.errors import InputError
+
+_Arguments = ParamSpec("_Arguments")
+_Result = TypeVar("_Result")
 
 
 class Measurement(NamedTuple):
@@ -104,7 +107,7 @@ class Own:
         del seconds
         settings = dataclasses.replace(self._settings, seed=seed)
         cpu_seconds, _, record = timed(
-            run_sampler, self._dataset, PENALTY, self._method, settings,
+            run_sampler, plan_of(self._dataset, PENALTY, self._method, settings)
         )  # fmt: skip
         chain_steps = round(record.chain_steps_per_s * record.run_s)
         best = np.array([instance.best for instance in record.instances])
@@ -154,10 +157,12 @@ def best_of_reads(dataset: Dataset, reads: list[np.ndarray]) -> Float64[np.ndarr
     return np.array(best)
 
 
-def timed(function, *arguments):
+def timed(
+    function: Callable[_Arguments, _Result], *arguments: _Arguments.args, **more: _Arguments.kwargs
+) -> tuple[float, float, _Result]:
     """CPU-seconds of all cores and wall seconds that a call took, and its result."""
     begin, cpu_begin = time.perf_counter(), time.process_time()
-    result = function(*arguments)
+    result = function(*arguments, **more)
     return time.process_time() - cpu_begin, time.perf_counter() - begin, result
 
 

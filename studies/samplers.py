@@ -25,7 +25,7 @@ from sl_discs.chains.budget import Budget
 from sl_discs.commands.command import Command, own_flags
 from sl_discs.engines.compiled import compile_cpu_seconds
 from sl_discs.experiment.record import Spread, measured_by
-from sl_discs.experiment.run_sampler import run_sampler
+from sl_discs.experiment.run_sampler import plan_of, run_sampler
 from sl_discs.instances.graph import Dataset
 from sl_discs.localization.method import build_method
 from sl_discs.problems.kind import PENALTY
@@ -167,7 +167,7 @@ def _played(
         engine="auto", seed=seed,
     )  # fmt: skip
     method, compiling = build_method({"name": sampler}), compile_cpu_seconds()
-    cpu_s, _, record = timed(run_sampler, dataset, PENALTY, method, settings)
+    cpu_s, _, record = timed(run_sampler, plan_of(dataset, PENALTY, method, settings))
     cpu_s -= compile_cpu_seconds() - compiling
     return np.array([one.best for one in record.instances]), cpu_s / len(dataset.graphs)
 

@@ -20,8 +20,6 @@ from session import (  # noqa: F401 (pytest finds them here)
     pytest_sessionstart,
 )
 
-from sl_discs.samplers import registry
-
 
 @pytest.fixture
 def in_foreground():
@@ -95,6 +93,8 @@ def command(capsys, monkeypatch):
 @pytest.fixture
 def own_samplers(monkeypatch):
     """Has the samplers forgotten that a test registers: other tests look at what is registered."""
+    from sl_discs.samplers import registry
+
     monkeypatch.setattr(registry, "_REGISTERED", dict(registry._REGISTERED))
 
 

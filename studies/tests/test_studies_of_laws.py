@@ -28,7 +28,7 @@ from exact_moments import check_draws, exact_moments
 from gaps import SpinModel, exact_rms, glauber_errors, mean_errors, random_models
 from laws_cells import Cell, Play, play
 from laws_report import Found
-from sl_discs.instances.graph import Dataset, Graph
+from sl_discs.instances.graph import Graph
 from sl_discs.models.functions import DifferentiableModel
 from sl_discs.samplers.langevin import DMALA
 from sl_discs.samplers.sampler import Chain
@@ -281,9 +281,9 @@ def test_temperatures_are_chosen_on_other_graphs_than_those_that_are_measured(
     played = []
     run = samplers.run_sampler
 
-    def spy(dataset: Dataset, *rest):
-        played.append([graph.num_nodes for graph in dataset.graphs])
-        return run(dataset, *rest)
+    def spy(plan):
+        played.append([graph.num_nodes for graph in plan.dataset.graphs])
+        return run(plan)
 
     monkeypatch.setattr(samplers, "run_sampler", spy)
     size = samplers.Size(("mis-paths",), 400, 0.001, 4, tuning=1, graphs=2, draws=8, seeds=2)
