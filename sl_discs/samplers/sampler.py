@@ -85,7 +85,7 @@ class Sampler(abc.ABC):
         >>> key = fold(jnp.zeros(2, jnp.uint32), 1)
         >>> sampler = Gibbs()
         >>> chain = Chain(x, case.target.init(x), sampler.init_state(key, x.shape))
-        >>> chain, info = sampler.kernel(key, case.target, chain)
+        >>> chain, info = jax.jit(sampler.kernel)(key, case.target, chain)
         >>> chain.x.tolist(), float(info.hops)
         ([0, 0, 1, 0, 0], 1.0)
 
