@@ -100,7 +100,8 @@ class BoltzmannSampler(_Sampler):
     Example:
         >>> bqm = dimod.BinaryQuadraticModel({"a": -1, "b": -1}, {("a", "b"): 3}, "BINARY")
         >>> reads = BoltzmannSampler().sample(bqm, beta=2.0, num_reads=100, seed=0)
-        >>> len(reads), reads.info["reliable"], round(reads.info["log_z"][0], 4)
+        >>> log_z, error = reads.info["log_z"]
+        >>> len(reads), reads.info["reliable"], round(log_z, 4)
         (100, True, 2.7672)
 
     `info` holds the evidence on the draws, `sl_discs.Samples.summary`. The draws of `SLSampler` are
