@@ -134,8 +134,8 @@ def test_a_process_stops_after_the_relaxation_and_ends_with_the_proofs():
     """
     problem = sl_discs.mis(nx.gnp_random_graph(120, 0.04, seed=1), weight=range(1, 121))
     proofs = Proofs(unreduced(problem), [integer.integer_prover])
-    while proofs.board.bound is None:
-        proofs.advance(0.2)
+    while proofs.board.bound is None and not proofs.over:
+        proofs.advance(0.2, 60.0)
     (prover,) = proofs._waiting
     process, relaxed = prover._process, prover._relaxed
     for part, expected in ((0.5, np.inf), (0.9, None), (0.99, 0.0)):
