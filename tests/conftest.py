@@ -63,7 +63,7 @@ def pytest_terminal_summary(terminalreporter):
 CHECKED = [
     *("samplers", "localization", "engines.program", "engines.reference", "experiment"),
     *(f"models.{name}" for name in ("exact_sums", "functions", "model", "quadratic", "terms")),
-    *(f"solving.{name}" for name in ("result", "rounds")),
+    *(f"solving.{name}" for name in ("result", "policy")),
 ]
 # Numbers are left out: the code checks settings itself, in words, and takes NumPy's numbers too.
 NUMBERS = "beartype.FrozenDict({int: object, float: object})"

@@ -6,7 +6,7 @@ import pytest
 
 import sl_discs
 from sl_discs import InputError
-from sl_discs.solving import rounds
+from sl_discs.solving import policy
 from sl_discs.support import memory
 from sl_discs.support.memory import GIB, check_memory, usable_memory
 
@@ -34,7 +34,7 @@ def test_what_fits(with_memory, monkeypatch):
 def test_what_does_not_fit_is_refused_before_it_is_made(sizes, with_memory, monkeypatch):
     """tests/refusals has more of them."""
     with_memory(16 * GIB)
-    monkeypatch.setattr(rounds, "annealed_terms", lambda *_: pytest.fail("the model was made"))
+    monkeypatch.setattr(policy, "annealed_terms", lambda *_: pytest.fail("the model was made"))
     with pytest.raises(InputError):
         sl_discs.solve(sl_discs.mis([(0, 1), (1, 2), (0, 2)]), **sizes)
 

@@ -58,7 +58,7 @@ def test_too_few_draws_are_called_so(ring, capsys):
     )
     assert code == 1 and "by chain: sampler gibbs" in out
     assert out.splitlines()[-1].startswith("ring: NOT reliable: ")
-    assert "draw many more" in out.splitlines()[-1]
+    assert "times as many" in out.splitlines()[-1]
 
 
 def test_several_problems_have_files_of_their_own(tmp_path, capsys):

@@ -28,21 +28,21 @@ def test_every_larger_clique_is_in_the_core():
             assert core(near, weights, mass - 1)[clique].all()
 
 
-@pytest.mark.parametrize(("kind", "some"), [("mis", 3e-4), ("maxcut", 1.5e-3)])
-def test_work_is_bounded(monkeypatch, kind, some):
-    """What is done until then counts; the clock ends rules on a machine where each look takes a
-    second.
+@pytest.mark.parametrize("kind", ["mis", "maxcut"])
+def test_work_is_bounded(monkeypatch, kind):
+    """Rules do not begin where they cannot end; on a machine where each look takes a second, the
+    clock ends them, and what is done until then counts.
     """
     problem = getattr(sl_discs, kind)(nx.gnp_random_graph(200, 0.012, seed=4))
     clock = itertools.count()
     with monkeypatch.context() as patch:
         patch.setattr(time, "perf_counter", lambda: 0.0)
-        parts = [presolve(problem, seconds) for seconds in (1e-6, some, 1.0)]
+        parts = [presolve(problem, seconds) for seconds in (1e-6, 1.0)]
         patch.setattr(time, "perf_counter", lambda: float(next(clock)))
-        parts.append(presolve(problem, 4.0))
-    assert next(clock) < 200
+        parts += [presolve(problem, seconds) for seconds in (4.0, 40.0)]
+    assert next(clock) < 100
     sizes = [len(part.kept) for part in parts]
-    assert sizes[0] == 200 > sizes[1] > sizes[2] and sizes[3] > sizes[2]
+    assert sizes[0] == 200 > sizes[2] > sizes[3] > sizes[1]
     solved = [
         0
         if part.problem is None
