@@ -24,7 +24,7 @@ SCRIPTS = {
 @pytest.mark.parametrize("name", SCRIPTS)
 def test_help_names_every_flag_and_a_wrong_one_is_one_line(name, capsys, monkeypatch):
     jax.devices()  # so that no script changes how many there are
-    monkeypatch.setattr(sys, "path", [*sys.path])
+    monkeypatch.setattr(sys, "path", [str((ROOT / SCRIPTS[name]).parent), *sys.path])
     assert (
         f"python {SCRIPTS[name]}" in (ROOT / Path(SCRIPTS[name]).parts[0] / "README.md").read_text()
     )

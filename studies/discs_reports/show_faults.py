@@ -1,6 +1,6 @@
 """Runs the tests of all reports beside a checkout of DISCS, and prints red or green for each.
 
-    python studies/discs_reports/run.py
+    python studies/discs_reports/show_faults.py
 
 Red: the fault is there. The checkout is the package `discs` on PYTHONPATH, which `register` lets run
 on current JAX. `--mended` applies this project's corrections of samplers first: those that
