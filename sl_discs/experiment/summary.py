@@ -354,8 +354,7 @@ def _paint(record: ExperimentRecord, figure) -> None:
     title += "band: standard error of the distance to each instance's best"
     figure.suptitle(title, x=0.01, ha="left", fontsize=10)
     _draw_best(best, record, colours, in_percent)
-    less = " less penalties" if kind.penalty is not None else ""
-    best.set_ylabel(f"running best{less}\n({unit})")
+    best.set_ylabel(f"running best{' less penalties' if kind.penalty else ''}\n({unit})")
     courses = {tuple(sampler.temperature): name for name, sampler in samplers.items()}
     for course, name in courses.items():
         colour = "0.35" if len(courses) == 1 else colours[name]
