@@ -156,7 +156,7 @@ def _config(path: Path) -> dict[str, Any]:
             )
         names = flag == SAMPLER or flag in _SET
         if names and not all(isinstance(name, str) for name in values):
-            raise InputError(f"{path}: {flag!r} is {values!r}; expected names, such as 'gwg'")
+            raise InputError(f"{path}: {flag!r} is {values!r}; expected a list of names")
     return config
 
 

@@ -9,6 +9,7 @@ import pytest
 from test_checkpoint import digests
 from test_run import random_dataset
 
+import sl_discs
 from sl_discs.experiment.parts import Part
 from sl_discs.experiment.record import InstanceRecord, SamplerRecord
 from sl_discs.instances.archive import write_archive
@@ -26,6 +27,12 @@ def test_shares_are_a_fair_division():
     for text in ("", "3", "0/2", "3/2", "1/2/3", "-1/2"):
         with pytest.raises(InputError):
             Part.parse(text)
+
+
+def test_processes_that_would_all_do_the_same_are_refused(monkeypatch):
+    monkeypatch.setattr("jax.process_count", lambda: 2)
+    with pytest.raises(InputError):
+        sl_discs.run("gwg", name="mis", graph_type="er_density", cfg_str="r-0.10", num_instances=1)
 
 
 def kind(seed=0, index=(0, 1), devices=0):
