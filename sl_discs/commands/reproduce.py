@@ -14,6 +14,7 @@ of the same name and its figure beside it.
 """  # noqa: E501
 
 import time
+from pathlib import Path
 
 from sl_discs.commands.command import Command, Given, own_flags, refuse_flags
 from sl_discs.engines.choice import ENGINES, choose_engine, leave_cards_alone
@@ -35,7 +36,6 @@ from sl_discs.reproduction.report import (
 from sl_discs.reproduction.runs import Runner
 from sl_discs.support.errors import InputError
 from sl_discs.support.figures import or_warn
-from sl_discs.support.files import check_writable
 from sl_discs.support.terminal import say
 
 FLAGS, define = own_flags()
@@ -115,7 +115,7 @@ def _reproduce(given: Given) -> int:
     steps = FLAGS.steps or profile.chain_length
     chains = FLAGS.chains or profile.batch_size
     choice = cells.Choice(steps, chains, FLAGS.engine, tuple(range(FLAGS.seeds)))
-    folder = check_writable(FLAGS.output or f"results/reproduce-{FLAGS.profile}")
+    folder = Path(FLAGS.output or f"results/reproduce-{FLAGS.profile}")
     work, left_out = _plan(what, choice)
     for reason in left_out:
         say(f"left out: {reason}")

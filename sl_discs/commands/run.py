@@ -49,7 +49,6 @@ from sl_discs.localization.schedule import Localization
 from sl_discs.samplers.registry import base_samplers, known_samplers, own_name, registered
 from sl_discs.support.errors import InputError
 from sl_discs.support.figures import or_warn
-from sl_discs.support.files import check_writable
 from sl_discs.support.own_code import error_of_file
 from sl_discs.support.signals import notice_of_end
 from sl_discs.support.terminal import say
@@ -216,9 +215,7 @@ def _run(_) -> int:
     begin = time.perf_counter()
     request = _requested()
     dataset = request.load()
-    folder = check_writable(
-        _save_folder(request.settings, request.model, dataset.name, request.methods)
-    )
+    folder = _save_folder(request.settings, request.model, dataset.name, request.methods)
     # A signal that comes at the end must not end a finished run as if it had failed.
     with notice_of_end() as notice:
         found = perform(request, dataset, folder, FLAGS.overwrite, notice)

@@ -6,17 +6,16 @@ sl-discs sweep status  --sweep=FILE       prints which runs are done, running, f
 sl-discs sweep collect --sweep=FILE       writes a table of the results, collect.csv and collect.json
 
 Each run is a separate `sl-discs run` with its own folder in --save_root. `run` skips what is done
-or performed by somebody else, and continues interrupted runs from their checkpoints. With
---executor=slurm it submits job arrays with a job for each missing run. With --dry_run it prints
-their scripts or, without Slurm, the `sl-discs run` of each run. Other tools may perform the
-commands of `list`, in any order and in parallel. Arguments after `--`, such as `-- --engine=cpu`,
-are passed to every run; all commands of a sweep must be given the same.
+or performed by somebody else, and continues interrupted runs from their checkpoints, so the same
+command may be started several times, here or on other machines, to share the runs. With
+--executor=slurm it submits an array of --parallel jobs that do so. With --dry_run it prints the
+script of the array or, without Slurm, the `sl-discs run` of each run. Arguments after `--`, such as
+`-- --engine=cpu`, are passed to every run; all commands of a sweep must be given the same.
 
 The exit code of `run` is 0 for success, 1 if runs have failed, 2 after a one-line message about bad
 input, and 75 if SIGTERM, SIGINT or SIGUSR1 interrupted it and it should be started again.
 """  # noqa: E501
 
-import contextlib
 import itertools
 import shlex
 import sys
@@ -31,14 +30,12 @@ from sl_discs.experiment.sweep_file import Sweep
 from sl_discs.experiment.sweep_runs import DONE, FAILED, INTERRUPTED, MISSING, Run, state_of
 from sl_discs.support.errors import RESUME_ME, InputError, errors_of
 from sl_discs.support.files import check_writable
-from sl_discs.support.locks import only_run_in
 from sl_discs.support.terminal import say, tell
 
-_NOTHING = "all runs are done, running, waiting or failed (--retry repeats failed ones)"
 # With -P, files of the working directory do not take the place of modules.
 _PROGRAM = "-P", "-m", "sl_discs"
-# Flags that the command of a run is given as this one was.
-_PASSED_ON = ("import", "sweep", "save_root", "data_root", "samplers", "retry")
+# Flags that other commands are given as this one was.
+_PASSED_ON = ("import", "sweep", "save_root", "data_root", "samplers")
 
 FLAGS, define = own_flags()
 define.string(
@@ -61,16 +58,15 @@ words = "Only these of the sweep's samplers; sl_gwg takes the settings of gwg. R
 define.list("samplers", None, words)
 define.enum("executor", "local", ("local", "slurm"), "With run: who performs the runs.")
 words = (
-    "With --executor=slurm: how many jobs of an array run at a time; default: all that Slurm "
-    "allows."
+    "With --executor=slurm: number of jobs, each of which performs one run after the other; "
+    "default: as many as runs are missing."
 )
 define.integer("parallel", None, words, lower_bound=1)
 words = (
-    "With --executor=slurm: options of sbatch, such as "
-    "partition=gpu,gpus_per_node=1,time=4:00:00; one that has no value comes first, as in "
-    "exclusive,partition=gpu. May be repeated."
+    "With --executor=slurm: options of sbatch, in quotes, such as "
+    "'--partition=gpu --gpus-per-node=1 --time=4:00:00'."
 )
-define.multi_string("slurm", [], words)
+define.string("slurm", "", words)
 define.boolean("dry_run", False, "With run: print the commands, or the script for Slurm, instead.")
 define.boolean("retry", False, "With run and list: repeat failed runs.")
 
@@ -99,12 +95,7 @@ def _sweep(given: Given) -> int:
         _run_of(sweep, k, root, extra) for k in (range(1, count + 1) if only is None else [only])
     ]
     if what == "status":
-        jobs = {}
-        try:
-            jobs = sweep_runs.jobs_in_queue(root / "slurm")
-        except InputError as error:
-            tell(f"note: runs that wait for Slurm are shown as missing: {error}")
-        lines = sweep_runs.status_lines(sweep, runs, jobs)
+        lines = sweep_runs.status_lines(sweep, runs)
     elif what == "collect":
         lines = sweep_runs.collect(sweep, runs, root)
     else:
@@ -118,17 +109,12 @@ def _sweep(given: Given) -> int:
             tell(f"ignored fields, which only DISCS uses: {', '.join(ignored)}")
         if what == "run":
             sweep_runs.check_folders(runs)
-            if FLAGS.executor == "slurm":
-                return _submit(sweep, runs, root, given.more)
-            if not FLAGS.dry_run:
-                return _perform(runs, root)
-            lines = [
-                shlex.join(["sl-discs", *one.command[len(_PROGRAM) + 1 :]])
-                for one in _todo(runs, {})
-            ]
-            say("\n".join(lines or [f"nothing to do: {_NOTHING}"]))
-            return 0
-        lines = [_command(["sl-discs"], str(one.number), given.more) for one in runs]
+            return _perform(sweep, runs, root, given.more)
+        retry = ["--retry"] if FLAGS.retry else []
+        lines = [
+            _command(["sl-discs"], [*retry, f"--sweep_index={one.number}"], given.more)
+            for one in runs
+        ]
     say("\n".join(lines))
     return 0
 
@@ -150,51 +136,38 @@ def _run_of(sweep: Sweep, number: int, root: Path, extra: Mapping[str, str]) -> 
     return Run(number, sweep.label(number), folder, arguments, command)
 
 
-def _command(program: Sequence[str], index: str, more: Sequence[str]) -> str:
-    """Returns the line of a shell that performs a run of the same sweep; `index` is its number, as
-    shells read it.
-    """
-    flags = [FLAGS[name].serialize().splitlines() for name in _PASSED_ON if FLAGS[name].present]
-    words = [
-        shlex.join([*program, "sweep", "run", *itertools.chain(*flags)]),
-        f"--sweep_index={index}",
-    ]
-    if more:
-        words.append(shlex.join(["--", *more]))
-    return " ".join(words)
+def _command(program: Sequence[str], which: Sequence[str], more: Sequence[str]) -> str:
+    """Returns the line of a shell that performs runs of the same sweep, `which` by its flags."""
+    same = [FLAGS[name].serialize().splitlines() for name in _PASSED_ON if FLAGS[name].present]
+    words = [*program, "sweep", "run", *itertools.chain(*same), *which]
+    return shlex.join([*words, "--", *more] if more else words)
 
 
-def _submit(sweep: Sweep, runs: Sequence[Run], root: Path, more: Sequence[str]) -> int:
-    """Submits the missing runs to Slurm, or prints the script that would do it."""
-    folder = root / "slurm"
-    with contextlib.ExitStack() as stack:
-        if not FLAGS.dry_run:
-            stack.enter_context(only_run_in(check_writable(folder)))  # until the jobs are noted
-        todo = _todo(runs, sweep_runs.jobs_in_queue(folder))
-        for before, jobs in sweep_runs.arrays_of(todo).items():
-            command = _command(
-                [sys.executable, *_PROGRAM], f'"$((SLURM_ARRAY_TASK_ID + {before}))"', more
-            )
-            script = sweep_runs.job_script(
-                sweep.name, jobs, command, folder, FLAGS.slurm, FLAGS.parallel
-            )
-            if FLAGS.dry_run:
-                say(script.rstrip())
-            else:
-                say(f"{len(jobs)} of {len(runs)} runs: {sweep_runs.submit(script, jobs, folder)}")
-        if not todo:
-            say(f"nothing to submit: {_NOTHING}")
-    return 0
-
-
-def _todo(runs: Sequence[Run], jobs: Mapping[str, str]) -> list[Run]:
+def _perform(sweep: Sweep, runs: Sequence[Run], root: Path, more: Sequence[str]) -> int:
+    """Performs the missing runs here, submits jobs that do, or prints what would be done."""
+    in_slurm = FLAGS.executor == "slurm"
     wanted = (MISSING, FAILED) if FLAGS.retry else (MISSING,)
-    return [one for one in runs if state_of(one, jobs).name in wanted]
-
-
-def _perform(runs: Sequence[Run], root: Path) -> int:
-    check_writable(root)
-    ended = sweep_runs.perform_here(runs, FLAGS.retry)
+    todo = [one for one in runs if state_of(one).name in wanted]
+    if not todo and (in_slurm or FLAGS.dry_run):
+        say("nothing to do: all runs are done, running or failed (--retry repeats failed ones)")
+        return 0
+    script = ""
+    if in_slurm:
+        which = [] if FLAGS.sweep_index is None else [f"--sweep_index={FLAGS.sweep_index}"]
+        command = _command([sys.executable, *_PROGRAM], which, more)
+        jobs = FLAGS.parallel or len(todo)
+        script = sweep_runs.job_script(sweep.name, jobs, command, root / "slurm", FLAGS.slurm)
+    if FLAGS.dry_run:
+        commands = [shlex.join(["sl-discs", *one.command[len(_PROGRAM) + 1 :]]) for one in todo]
+        say(script.rstrip() or "\n".join(commands))
+        return 0
+    check_writable(root / "slurm" if in_slurm else root)
+    if FLAGS.retry:
+        sweep_runs.forget_failures(runs)
+    if in_slurm:
+        say(f"{len(todo)} of {len(runs)} runs: {sweep_runs.submit(script)}")
+        return 0
+    ended = sweep_runs.perform_here(runs)
     states = [(one, state_of(one)) for one in runs]
     failed = [
         f"[{one.number}] failed: {state.detail}" for one, state in states if state.name == FAILED

@@ -18,7 +18,7 @@ from typing import Any
 from ml_collections import ConfigDict
 
 from sl_discs.experiment import settings as experiment
-from sl_discs.instances.dataset import PROBLEMS, check_data_root, find_family
+from sl_discs.instances.dataset import PROBLEMS, check_data_root, find_family, graph_types
 from sl_discs.localization import method
 from sl_discs.samplers.registry import (
     IN_DISCS,
@@ -264,15 +264,16 @@ def run_arguments(
 ) -> dict[str, str]:
     """Flags and values of a run, counted from 1, without the folder of its results.
 
-    Fields that only DISCS uses are omitted (see `left_out`). InputError for a model that this
-    project lacks.
+    Fields that only DISCS uses are omitted (see `left_out`). InputError for a model or graph type
+    that this project lacks.
     """
     model, graph_type = sweep.set_of(number)
-    if model not in PROBLEMS or graph_type is None:
+    known = graph_types(model)
+    if graph_type is None or graph_type not in known:
         raise InputError(
-            f"the sweep's model is {model!r}; this project runs "
-            f"{', '.join(PROBLEMS)}, on graphs. sl-discs discs sweep runs DISCS's other "
-            "models, with DISCS itself"
+            f"the sweep's graph_type is {graph_type!r}, of the model {model!r}; this project runs "
+            f"{', '.join(known or PROBLEMS)}. sl-discs discs sweep runs DISCS's other models, "
+            "with DISCS itself"
         )
     settings = sweep.runs[number - 1]
     name = own_name(sweep.sampler_of(number))

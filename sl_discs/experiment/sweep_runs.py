@@ -21,7 +21,7 @@ import signal
 import subprocess
 import time
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -38,14 +38,7 @@ from sl_discs.support.locks import FolderInUse, holder_of, only_run_in
 from sl_discs.support.signals import Notice, notice_of_end
 from sl_discs.support.terminal import aligned, say
 
-DONE, RUNNING, WAITING, FAILED, MISSING, DIFFERS = (
-    "done",
-    "running",
-    "waiting",
-    "failed",
-    "missing",
-    "differs",
-)
+DONE, RUNNING, FAILED, MISSING, DIFFERS = "done", "running", "failed", "missing", "differs"
 INTERRUPTED = "interrupted"  # how a task ends; the run's state is `missing`
 
 # Held by what performs a run; its program holds the folder's usual lock, for longer if its parent
@@ -78,8 +71,8 @@ class State(NamedTuple):
     """The state of a run.
 
     Attributes:
-      name: `done`, `running`, `waiting` for its job of Slurm, `failed`, `missing`, or `differs`:
-        the folder holds results of other arguments.
+      name: `done`, `running`, `failed`, `missing`, or `differs`: the folder holds results of other
+        arguments.
       detail: who performs it, why it failed, what differs, or that it was interrupted; otherwise
         empty.
     """
@@ -88,16 +81,14 @@ class State(NamedTuple):
     detail: str = ""
 
 
-def state_of(run: Run, jobs: Mapping[str, str] | None = None) -> State:
-    """Returns the state of a run; `jobs` are those of `jobs_in_queue`."""
+def state_of(run: Run) -> State:
+    """Returns the state of a run."""
     # The lock first: a run that ends between the two checks then counts as done or failed, not as
     # missing.
     holder = holder_of(run.folder, _LOCK) or holder_of(run.folder)
     outcome = _outcome_of(run)
-    if outcome.name in (DONE, DIFFERS):
-        return outcome
-    job = (jobs or {}).get(run.folder.name)
-    return State(RUNNING, holder) if holder else State(WAITING, job) if job else outcome
+    running = holder and outcome.name not in (DONE, DIFFERS)
+    return State(RUNNING, holder) if running else outcome
 
 
 def _outcome_of(run: Run) -> State:
@@ -175,15 +166,15 @@ def run_program(command: Sequence[str], notice: Notice, **streams: Any) -> int:
             raise
 
 
-def perform(run: Run, retry: bool, notice: Notice) -> str:
-    """Performs a run, unless it is done, has failed without `retry`, somebody else performs it, or
-    notice was given.
+def perform(run: Run, notice: Notice) -> str:
+    """Performs a run, unless it is done or has failed, somebody else performs it, or notice was
+    given.
 
     Returns:
       how it ended: `done`, `failed`, `interrupted` or, if somebody else performs it, `running`.
     """
     outcome = _outcome_of(run)
-    if outcome.name == DONE or (outcome.name == FAILED and not retry):
+    if outcome.name in (DONE, FAILED):
         return outcome.name
     if notice.given:
         return INTERRUPTED
@@ -193,7 +184,7 @@ def perform(run: Run, retry: bool, notice: Notice) -> str:
             with only_run_in(run.folder):
                 pass  # no program that has outlived its parent
             outcome = _outcome_of(run)  # it may have ended since
-            return DONE if outcome.name == DONE else _perform(run, notice)
+            return outcome.name if outcome.name in (DONE, FAILED) else _perform(run, notice)
     except FolderInUse as error:
         say(f"[{run.number}] skipped: {error.holder} performs it")
         return RUNNING
@@ -205,7 +196,6 @@ def perform(run: Run, retry: bool, notice: Notice) -> str:
 
 def _perform(run: Run, notice: Notice) -> str:
     write_json(run.folder / "run.json", {"number": run.number, "arguments": dict(run.arguments)})
-    (run.folder / "failed.json").unlink(missing_ok=True)
     say(f"[{run.number}] {run.label}: started")
     begin = time.monotonic()
     with (
@@ -232,19 +222,27 @@ def _perform(run: Run, notice: Notice) -> str:
     return FAILED
 
 
-def perform_here(runs: Sequence[Run], retry: bool = False) -> list[str]:
+def forget_failures(runs: Sequence[Run]) -> None:
+    """Makes runs that have failed missing, so that they are performed again."""
+    for run in runs:
+        (run.folder / "failed.json").unlink(missing_ok=True)
+
+
+def perform_here(runs: Sequence[Run]) -> list[str]:
     """Returns how each run ended. They run one after the other, as each uses all cores.
 
+    Any number of processes may perform the same runs: each run is performed by one of them.
     SIGTERM, SIGUSR1 or SIGINT interrupts the current one, and no other begins.
     """
     with notice_of_end(signal.SIGINT, raises=True) as notice:
-        return [perform(run, retry, notice) for run in runs]
+        return [perform(run, notice) for run in runs]
 
 
-# A job of a Slurm array performs one run. Two minutes before the time limit it is told to save a
-# checkpoint, and goes back into the queue, but not for ever. A job that gets SIGTERM saves one and
-# waits: Slurm requeues it when the grace period is over if it was preempted, and ends it if it was
-# cancelled. One that nobody ends does not wait for ever.
+# A job of a Slurm array performs the runs that are left, as the other jobs of the array do. Two
+# minutes before the time limit it is told to save a checkpoint, and goes back into the queue, but
+# not for ever. A job that gets SIGTERM saves one and waits: Slurm requeues it when the grace period
+# is over if it was preempted, and ends it if it was cancelled. One that nobody ends does not wait
+# for ever.
 _GRACE_S = 1800
 _JOB = """\
 #!/usr/bin/env bash
@@ -273,138 +271,51 @@ exit "$code"
 """
 
 
-# The default MaxArraySize of Slurm, where it does not answer. Indices are below it.
-_ARRAY_SIZE = 1001
-# A value may be a list: a comma ends it only before the next KEY=.
-_NEXT_OPTION = re.compile(r",(?=[a-z][a-z_-]*=)")
-
-
-def arrays_of(runs: Sequence[Run]) -> dict[int, dict[int, Run]]:
-    """Returns the runs by their indices in as many arrays as Slurm needs.
-
-    The indices of an array are the numbers of its runs less an offset, by which arrays are named,
-    and below the cluster's MaxArraySize.
-    """
-    try:
-        said = re.search(r"MaxArraySize *= *([0-9]+)", _ask_slurm(["scontrol", "show", "config"]))
-    except InputError:
-        said = None
-    most = max(1, int(said[1] if said else _ARRAY_SIZE) - 1)
-    found: dict[int, dict[int, Run]] = {}
-    for run in runs:
-        before = (run.number - 1) // most * most
-        found.setdefault(before, {})[run.number - before] = run
-    return found
-
-
-def _ranges(indices: Iterable[int]) -> str:
-    """Returns increasing indices as Slurm writes them, such as `1-84,90`."""
-    ends: list[list[int]] = []
-    for index in indices:
-        if ends and ends[-1][1] == index - 1:
-            ends[-1][1] = index
-        else:
-            ends.append([index, index])
-    return ",".join(str(first) if first == last else f"{first}-{last}" for first, last in ends)
-
-
-def job_script(
-    name: str,
-    indices: Iterable[int],
-    command: str,
-    folder: Path,
-    options: Sequence[str],
-    parallel: int | None,
-) -> str:
-    """Returns the script of a Slurm array with a job for each run.
+def job_script(name: str, jobs: int, command: str, folder: Path, options: str) -> str:
+    """Returns the script of a Slurm array.
 
     Args:
       name: of the jobs.
-      indices: of the runs in the array, in increasing order.
-      command: line that performs the run of `$SLURM_ARRAY_TASK_ID`.
+      jobs: their number.
+      command: line that performs the runs that are left.
       folder: for the jobs' logs, seen by all machines.
-      options: of sbatch, each some of `KEY=VALUE` with commas between them, perhaps after a `KEY`,
-        such as `partition=gpu,cpus_per_task=8`. A value may have commas.
-      parallel: how many jobs may run at a time; None: as many as Slurm allows.
+      options: of sbatch, such as `--partition=gpu --cpus-per-task=8`.
     """
-    array = _ranges(indices) + (f"%{parallel}" if parallel else "")
     wanted = {
-        "job_name": name,
-        "array": array,
+        "job-name": name,
+        "array": f"1-{jobs}",
         "output": f"{folder.absolute()}/%A_%a.txt",
-        "open_mode": "append",
+        "open-mode": "append",
+        "requeue": "",
+        "signal": "B:USR1@120",
     }
-    wanted |= {"requeue": "", "signal": "B:USR1@120"}
-    for option in (one for text in options for one in _NEXT_OPTION.split(text)):
+    for option in options.split():
         key, _, value = option.partition("=")
-        wanted[key.replace("-", "_")] = value
+        if not re.fullmatch("--[a-z-]+", key) or key == "--array":
+            raise InputError(
+                f"--slurm: {option!r} is none of sbatch's options here; write --NAME or "
+                "--NAME=VALUE, such as --partition=gpu, and give --parallel in place of --array"
+            )
+        wanted[key.removeprefix("--")] = value
     lines = []
     for key, value in wanted.items():
         # A line break would begin another line of the script.
-        if not re.fullmatch(r"[a-z][a-z_]*", key) or not value.isprintable():
-            raise InputError(
-                f"--slurm: {key}={value!r} is no option of sbatch, such as partition=gpu or "
-                "time=4:00:00"
-            )
+        if not value.isprintable():
+            raise InputError(f"{key}={value!r} cannot be given to Slurm; choose another name")
         assigned = f"={shlex.quote(value)}" if value else ""
-        lines.append(f"#SBATCH --{key.replace('_', '-')}{assigned}")
+        lines.append(f"#SBATCH --{key}{assigned}")
     return _JOB.format(
         options="\n".join(lines), command=command, resume=RESUME_ME, patience=_GRACE_S
     )
 
 
-_JOBS = "jobs.json"  # of each submission: its job, and the folder of the run of each index
-
-
-def submit(script: str, jobs: Mapping[int, Run], folder: Path) -> str:
-    """Submits a script that performs these runs, notes its job in `folder`, and returns what sbatch
-    says.
-
-    InputError if it refuses.
-    """
-    said = _ask_slurm(["sbatch"], script)
-    if job := re.search(r"[0-9]+", said):
-        folders = {str(index): run.folder.name for index, run in jobs.items()}
-        write_json(folder / _JOBS, _noted(folder) | {job[0]: folders})
-    return said
-
-
-def jobs_in_queue(folder: Path) -> dict[str, str]:
-    """Returns the jobs in Slurm's queue of those that `submit` noted, by the names of their runs'
-    folders.
-
-    InputError if Slurm does not answer.
-    """
-    if not (jobs := _noted(folder)):
-        return {}
-    found = {}
-    for line in _ask_slurm(
-        ["squeue", "--me", "--noheader", "--array", "--format=%F %K"]
-    ).splitlines():
-        job, _, index = line.partition(" ")
-        if name := jobs.get(job, {}).get(index):
-            found[name] = f"job {job}_{index} of Slurm"
-    return found
-
-
-def _noted(folder: Path) -> dict[str, dict[str, str]]:
-    path = folder / _JOBS
+def submit(script: str) -> str:
+    """Submits a script, and returns what sbatch says; InputError if it refuses."""
     try:
-        jobs = read_json(path) or {}
-        if all(isinstance(names, dict) for names in jobs.values()):
-            return jobs
-    except Damaged:
-        pass
-    raise InputError(f"{path}: damaged; remove it once no job of the sweep is in Slurm's queue")
-
-
-def _ask_slurm(command: Sequence[str], text: str = "") -> str:
-    try:
-        done = subprocess.run(command, input=text, capture_output=True, text=True)
+        done = subprocess.run(["sbatch"], input=script, capture_output=True, text=True)
     except OSError as error:
         raise InputError(
-            f"{command[0]} cannot be run ({error.strerror}); give the command where Slurm is "
-            "installed"
+            f"sbatch cannot be run ({error.strerror}); give the command where Slurm is installed"
         ) from None
     if done.returncode:
         raise InputError(f"slurm: {' '.join(done.stderr.split())}")
@@ -431,16 +342,12 @@ def varied(sweep: Sweep) -> list[tuple[str, list[Any]]]:
     ]
 
 
-def status_lines(
-    sweep: Sweep, runs: Sequence[Run], jobs: Mapping[str, str] | None = None
-) -> list[str]:
+def status_lines(sweep: Sweep, runs: Sequence[Run]) -> list[str]:
     """Returns a row for each run, details on runs that are not done, and the number of runs in each
     state.
-
-    `jobs` are those of `jobs_in_queue`.
     """
     columns = varied(sweep)
-    pairs = [(run.number, state_of(run, jobs)) for run in runs]
+    pairs = [(run.number, state_of(run)) for run in runs]
     rows = [["run", *(name for name, _ in columns), "state"]]
     for number, state in pairs:
         rows.append(
@@ -452,7 +359,7 @@ def status_lines(
     counts = Counter(state.name for _, state in pairs)
     known = [
         f"{counts[name]} {name}"
-        for name in (DONE, RUNNING, WAITING, FAILED, MISSING, DIFFERS)
+        for name in (DONE, RUNNING, FAILED, MISSING, DIFFERS)
         if counts[name]
     ]
     return [*aligned(rows), *details, f"{len(runs)} in total: {', '.join(known)}"]
@@ -510,7 +417,8 @@ def collect(sweep: Sweep, runs: Sequence[Run], folder: Path) -> list[str]:
     usual = done[first].versions
     if others := [number for number, results in done.items() if results.versions != usual]:
         which = "; ".join(differences(usual, done[others[0]].versions))
-        notes.append(f"runs {_ranges(others)} had other versions than run {first}: {which}")
+        numbers = ", ".join(map(str, others))
+        notes.append(f"runs {numbers} had other versions than run {first}: {which}")
     return [*table, *notes, f"saved {', '.join(map(str, paths))}"]
 
 

@@ -21,6 +21,7 @@ from sl_discs.localization.method import code_of
 from sl_discs.problems.kind import PENALTY
 from sl_discs.reproduction.cells import Cell
 from sl_discs.support.documents import Damaged, read_json, write_json
+from sl_discs.support.files import check_writable
 from sl_discs.support.identity import digest
 from sl_discs.support.terminal import progress_bar, tell
 
@@ -162,6 +163,7 @@ class Runner:
     def _play(self, cell: Cell, dataset: Dataset, content: dict) -> CellResult:
         records = []
         [plan], _ = plans_in_memory(dataset, PENALTY, [cell.build()], cell.settings)
+        check_writable(self.folder)
         with progress_bar(plan.total_steps() * len(cell.seeds)) as progress:
             report = functools.partial(progress, cell.method)
             for seed in cell.seeds:

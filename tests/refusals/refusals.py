@@ -80,7 +80,7 @@ def command(words: str, files: dict[str, str]) -> Callable[[Path], object]:
         for name, content in files.items():
             (folder / name).write_text(content)
         arguments = shlex.split(words.replace("CLONE", str(ROOT)))
-        before = {path for path in folder.rglob("*") if path.is_file()}
+        before = {*folder.rglob("*")}
         with (
             contextlib.redirect_stdout(io.StringIO()) as out,
             contextlib.redirect_stderr(io.StringIO()) as err,
@@ -90,7 +90,7 @@ def command(words: str, files: dict[str, str]) -> Callable[[Path], object]:
         ):
             code = main(["sl-discs", *arguments])
         said = err.getvalue()
-        left = {path for path in folder.rglob("*") if path.is_file() and "cache" not in path.parts}
+        left = {path for path in folder.rglob("*") if "cache" not in path.parts}
         assert left == before, left
         assert code == 2 and not out.getvalue(), (code, out.getvalue(), said)
         assert said.startswith("error: ") and said.count("\n") == 1, said

@@ -485,7 +485,11 @@ COMMANDS = {
     "config, an exit": (f"{BAD} {MODEL}", None),
     "sweep, what": (f"sweep play {EXAMPLE}", None),
     "sweep, save_root": (f"sweep run {EXAMPLE} --save_root=/proc/none", None),
-    "sweep, slurm": (f"sweep run {EXAMPLE} --slurm=partition=gpu", "--slurm"),
+    "sweep, slurm": (f"sweep run {EXAMPLE} --slurm=--partition=gpu", "--slurm"),
+    "sweep, array": (
+        f"sweep run {EXAMPLE} --dry_run --executor=slurm --slurm=--array=1-4",
+        "--slurm",
+    ),
     "sweep, parallel": (f"sweep run {EXAMPLE} --parallel=2", "--parallel"),
     "sweep, retry": (f"sweep status {EXAMPLE} --retry", "--retry"),
     "sweep, a near flag": (f"sweep run {EXAMPLE} -- --engin=cpu", None),
@@ -504,6 +508,7 @@ COMMANDS = {
     "sweep file, no flag": ("sweep list --sweep=sweep.py", None),
     "sweep file, no runs": ("sweep list --sweep=sweep.py", None),
     "sweep file, a model of DISCS": ("sweep list --sweep=sweep.py", None),
+    "sweep file, a graph type": ("sweep list --sweep=sweep.py", None),
     "sweep file, runs that differ": (
         "sweep list --sweep=sweep.py -- --config.experiment.seed=7",
         "--config.experiment.seed",
@@ -570,6 +575,7 @@ BESIDE: dict[str, dict[str, str]] = {
     "sweep file, a model of DISCS": {
         "sweep.py": SWEEP.replace("mis", "ising").replace('"graph_type": "er_density",', "")
     },
+    "sweep file, a graph type": {"sweep.py": SWEEP.replace("er_density", "er_densty")},
     "sweep file, runs that differ": {"sweep.py": SWEEP},
     "sweep file, a field": {
         "sweep.py": SWEEP.replace("config.experiment.seed", "sampler_config.steps")

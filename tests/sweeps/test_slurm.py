@@ -127,13 +127,15 @@ def test_a_sweep_and_its_table(tmp_path, queue):
     (tmp_path / "sweep.py").write_text(SWEEP)
     sweep = f"--sweep={tmp_path}/sweep.py", f"--save_root={tmp_path}/runs"
     said = sl_discs(
-        "sweep", "run", *sweep, "--executor=slurm", "--slurm=time=0:10:00,cpus_per_task=1"
+        "sweep",
+        "run",
+        *sweep,
+        "--executor=slurm",
+        "--slurm=--time=0:10:00 --cpus-per-task=1",
+        "--parallel=2",
     )
     job = re.search(r"4 of 4 runs: Submitted batch job (\d+)", said)[1]
     queue.append(job)
-    assert "nothing to submit" in sl_discs(
-        "sweep", "run", *sweep, "--executor=slurm"
-    )  # while the jobs wait or run
     wait_until(lambda: not in_queue(job))
     assert "4 in total: 4 done" in sl_discs("sweep", "status", *sweep)
     sl_discs("sweep", "collect", *sweep)
@@ -141,7 +143,7 @@ def test_a_sweep_and_its_table(tmp_path, queue):
     assert [(row["sampler"], row["seed"]) for row in rows] == [
         (s, k) for s in ("gwg", "sl_gwg") for k in (0, 1)
     ]
-    assert "nothing to submit" in sl_discs("sweep", "run", *sweep, "--executor=slurm")
+    assert "nothing to do" in sl_discs("sweep", "run", *sweep, "--executor=slurm")
 
 
 def test_parts_of_which_one_is_requeued(tmp_path, submit, whole):

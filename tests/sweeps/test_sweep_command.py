@@ -176,29 +176,34 @@ def test_the_states_as_a_table(tmp_path):
 
 
 def test_commands_for_others_perform_the_runs_of_the_same_sweep(tmp_path, command):
-    """With --dry_run, each line of `list` and that of the script for Slurm print the run; nothing
-    is written.
+    """With --dry_run, the lines of `list` print their runs, and that of the jobs of Slurm all that
+    are missing; nothing is written.
     """
     flags = f"--sweep={EXAMPLE}", f"--save_root={tmp_path / 'out'}", "--samplers=gwg,sl_gwg"
-    code, script, _ = command(
-        "sweep", "run", *flags, "--executor=slurm", "--dry_run", "--", "--engine=cpu"
-    )
-    assert code == 0 and "#SBATCH --array=1-6\n" in script and list(tmp_path.iterdir()) == []
-    code, listed, _ = command("sweep", "list", *flags, "--", "--engine=cpu")
-    [line] = [line for line in script.splitlines() if line.endswith(" -- --engine=cpu &")]
-    listed = listed.splitlines()
-    words = shlex.split(line.replace("$((SLURM_ARRAY_TASK_ID + 0))", "2"))
-    assert words[1] == "-P" and words[4:-1] == shlex.split(listed[1])[1:]
-    assert "--executor" not in line and len(listed) == 6
-    printed = command("sweep", "run", *flags, "--dry_run", "--", "--engine=cpu")[1].splitlines()
-    assert all(
-        run.startswith("sl-discs run --config=") and " --engine=cpu " in run for run in printed
-    )
-    for line, run in zip(listed, printed, strict=True):
-        assert line.startswith("sl-discs sweep run ")
-        assert command(*shlex.split(line.replace(" -- ", " --dry_run -- "))[1:])[
-            1
-        ].splitlines() == [run]
+
+    def printed(*words, engine="cpu"):
+        code, out, err = command("sweep", *words, "--", f"--engine={engine}")
+        assert code == 0, err
+        return out.splitlines()
+
+    runs = printed("run", *flags, "--dry_run")
+    assert all(run.startswith("sl-discs run --config=") and " --engine=cpu " in run for run in runs)
+    listed = printed("list", *flags)
+    assert len(listed) == len(runs) == 6
+    for line, run in zip(listed, runs, strict=True):
+        words = shlex.split(line)
+        assert words[:3] == ["sl-discs", "sweep", "run"] and words[-2:] == ["--", "--engine=cpu"]
+        assert printed("run", *words[3:-2], "--dry_run") == [run]
+    script = printed("run", *flags, "--executor=slurm", "--dry_run")
+    assert "#SBATCH --array=1-6" in script
+    [line] = [line for line in script if line.endswith(" -- --engine=cpu &")]
+    words = shlex.split(line.removesuffix(" &"))
+    assert words[1] == "-P" and "--executor" not in line
+    assert printed("run", *words[6:-2], "--dry_run") == runs
+    two = "--executor=slurm", "--parallel=2", "--sweep_index=3"
+    script = printed("run", *flags, *two, "--dry_run")
+    assert "#SBATCH --array=1-2" in script and any("--sweep_index=3 --" in one for one in script)
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_one_run_from_the_command_line(tmp_path, command, monkeypatch):

@@ -71,8 +71,8 @@ def runs_of(root, *behaviours):
     ]
 
 
-def perform(root, *behaviours, retry=False):
-    return perform_here(runs_of(root, *behaviours), retry)
+def perform(root, *behaviours):
+    return perform_here(runs_of(root, *behaviours))
 
 
 def states(root, count):
@@ -115,7 +115,8 @@ def test_finished_runs_are_skipped_and_failures_repeated_on_request(tmp_path, ca
     assert failures[0] == "error: it does not work" and failures[1] == "" and all(failures[2:])
     count = len(words(tmp_path))
     assert perform(tmp_path, "", "", "", "") == ends and len(words(tmp_path)) == count
-    again = perform(tmp_path, "", "", "late", "fail", retry=True)
+    sweep_runs.forget_failures(runs_of(tmp_path, "", "", "", ""))
+    again = perform(tmp_path, "", "", "late", "fail")
     assert again == ["done", "done", "done", "failed"]
     assert "its program failed after that: error: no figure" in capfd.readouterr().out
     assert states(tmp_path, 4) == ["done", "done", "done", "failed"]
@@ -152,7 +153,7 @@ def test_a_second_signal_kills_the_program(tmp_path, number, ends):
 
 def test_a_run_that_somebody_else_performs_is_skipped(tmp_path, capsys):
     (run,) = runs_of(tmp_path, "held")
-    other = threading.Thread(target=sweep_runs.perform, args=(run, False, Notice()))
+    other = threading.Thread(target=sweep_runs.perform, args=(run, Notice()))
     other.start()
     wait_until(lambda: words(tmp_path))
     assert state_of(run) == State("running", f"process {os.getpid()} on {os.uname().nodename}")
@@ -188,14 +189,30 @@ def test_damaged_results_are_not_done_nor_replaced_and_notes_are_no_tracebacks(t
         DAMAGES[damage](path)
     assert states(tmp_path, 4) == ["failed", "differs", "done", "missing"]
     assert "remove it and run again" in state_of(runs[0]).detail
-    assert perform_here(runs[:1], False) == ["failed"]
+    assert perform_here(runs[:1]) == ["failed"]
     sweep_runs.collect(Sweep("a", "mis", "gwg", "er_density", ({},) * 4), runs[::2], tmp_path)
     rows = json.loads((tmp_path / "collect.json").read_text())["rows"]
     assert [row["run"] for row in rows] == [3]
 
 
-def script_of(root, *options, command="true", numbers=(1, 3), parallel=None, name="a-sweep"):
-    return sweep_runs.job_script(name, numbers, command, root / "my logs", options, parallel)
+def test_several_commands_share_the_runs(tmp_path):
+    """Each run is performed by one of them, and none waits for the others."""
+    runs = runs_of(tmp_path, "held", *[""] * 7)
+    workers = [
+        threading.Thread(target=lambda: [sweep_runs.perform(run, Notice()) for run in runs])
+        for _ in range(3)
+    ]
+    for worker in workers:
+        worker.start()
+    wait_until(lambda: states(tmp_path, 8) == ["running", *["done"] * 7])
+    (tmp_path / "LET_GO").touch()
+    for worker in workers:
+        worker.join()
+    assert sorted(words(tmp_path)) == ["begin"] * 8 + ["end"] * 8
+
+
+def script_of(root, options="", command="true", name="a-sweep"):
+    return sweep_runs.job_script(name, 3, command, root / "my logs", options)
 
 
 def lines_of(script):
@@ -208,27 +225,20 @@ def lines_of(script):
 
 
 def test_what_slurm_gets(tmp_path):
-    usual = {"job-name=a-sweep", "requeue", "signal=B:USR1@120", "open-mode=append"}
+    usual = {"job-name=a-sweep", "requeue", "signal=B:USR1@120", "open-mode=append", "array=1-3"}
     usual |= {f"output={tmp_path}/my logs/%A_%a.txt"}
-    for options, wanted in (
-        (
-            ["partition=gpu,gpus_per_node=1,time=1-04:30:00"],
-            {"partition=gpu", "gpus-per-node=1", "time=1-04:30:00"},
-        ),
-        (
-            ["partition=gpu,debug,exclude=node[01,05]"],
-            {"partition=gpu,debug", "exclude=node[01,05]"},
-        ),
-        (["exclusive,mail_type=END,FAIL", "mem=1G"], {"exclusive", "mail-type=END,FAIL", "mem=1G"}),
+    for options in (
+        ["partition=gpu", "gpus-per-node=1", "time=1-04:30:00"],
+        ["partition=gpu,debug", "exclusive", "exclude=node[01,05]", "mail-type=END,FAIL"],
     ):
-        assert set(lines_of(script_of(tmp_path, *options, parallel=2))) == usual | wanted | {
-            "array=1,3%2"
-        }
-    numbers = [*range(1, 85), 90, 92, 93]
-    assert "array=1-84,90,92-93" in lines_of(script_of(tmp_path, numbers=numbers))
+        script = script_of(tmp_path, " ".join(f"--{option}" for option in options))
+        assert set(lines_of(script)) == usual | {*options}
+    assert "job-name=b" in lines_of(script_of(tmp_path, "--job-name=b"))
 
 
-@pytest.mark.parametrize("option", ["=gpu", "time=1\nrm", "Time 3", "partition=a\x1bb"])
+@pytest.mark.parametrize(
+    "option", ["partition=gpu", "--=gpu", "-p gpu", "--Time=3", "--array=1-4", "--partition=a\x1bb"]
+)
 def test_no_line_of_the_script_is_from_a_value(tmp_path, option):
     """Neither of options, nor of the names of sweeps and folders."""
     with pytest.raises(InputError):
@@ -249,60 +259,17 @@ def put(tmp_path, monkeypatch, **programs):
 
 
 def test_submission(tmp_path, monkeypatch):
-    """Runs whose jobs are still in the queue, alone or among those of others, wait; what Slurm
-    refuses is said.
-    """
+    """What Slurm refuses is said."""
     put(tmp_path, monkeypatch, sbatch=f"cat >{tmp_path}/kept; echo Submitted batch job 12")
-    put(tmp_path, monkeypatch, squeue="printf '7 1\\n12 2\\n12 9\\n13 1\\n14 N/A\\n'")
-    script, runs, folder = script_of(tmp_path), runs_of(tmp_path, "", ""), tmp_path / "slurm"
-    first, second = ({run.number: run} for run in runs)
-    assert sweep_runs.jobs_in_queue(folder) == {}
-    assert sweep_runs.submit(script, first | second, folder) == "Submitted batch job 12"
+    script = script_of(tmp_path)
+    assert sweep_runs.submit(script) == "Submitted batch job 12"
     assert (tmp_path / "kept").read_text() == script
-    jobs = sweep_runs.jobs_in_queue(folder)
-    assert [state_of(run, jobs) for run in runs] == [
-        State("missing"),
-        State("waiting", "job 12_2 of Slurm"),
-    ]
-    put(tmp_path, monkeypatch, sbatch="echo Submitted batch job 13")
-    sweep_runs.submit(script, first, folder)
-    jobs = sweep_runs.jobs_in_queue(folder)
-    assert [state_of(run, jobs).detail for run in runs] == [
-        "job 13_1 of Slurm",
-        "job 12_2 of Slurm",
-    ]
-    assert perform(tmp_path, "fail", "") == ["failed", "done"]
-    assert [state_of(run, jobs).name for run in runs] == ["waiting", "done"]
     put(tmp_path, monkeypatch, sbatch="echo sbatch: error: invalid partition >&2; exit 1")
     with pytest.raises(InputError):
-        sweep_runs.submit(script, first, folder)
+        sweep_runs.submit(script)
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(InputError):
-        sweep_runs.submit(script, first, folder)
-    with pytest.raises(InputError):
-        sweep_runs.jobs_in_queue(folder)
-    for content in ('{"12": [1]}', '{"12": '):
-        (folder / "jobs.json").write_text(content)
-        with pytest.raises(InputError):
-            sweep_runs.jobs_in_queue(folder)
-
-
-@pytest.mark.parametrize(
-    ("config", "most"), [("MaxArraySize            = 11", 10), ("", 1000), ("MaxArraySize=1", 1)]
-)
-def test_arrays_have_the_indices_that_slurm_allows(tmp_path, monkeypatch, config, most):
-    """Every run is in one array, under an index from 1 to the most, and its number is the index and
-    what it lacks.
-    """
-    put(tmp_path, monkeypatch, scontrol=f"echo '{config}'" if config else "exit 1")
-    runs = [Run(number, "", tmp_path, {}) for number in (1, 9, 10, 11, 20, 21, 1000, 1001, 1500)]
-    arrays = sweep_runs.arrays_of(runs)
-    found = [
-        (before + index, run) for before, jobs in arrays.items() for index, run in jobs.items()
-    ]
-    assert found == [(run.number, run) for run in runs]
-    assert all(1 <= index <= most for jobs in arrays.values() for index in jobs)
-    assert len(arrays) == len({(run.number - 1) // most for run in runs})
+        sweep_runs.submit(script)
 
 
 @pytest.mark.parametrize(
