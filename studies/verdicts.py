@@ -213,8 +213,10 @@ def judged(known: Known, samples: Samples) -> dict[str, Any]:
     """What a run claimed, and its worst deviation in units of the larger of its two errors."""
     worth = max(1.0, min(one.ess_bulk for one in samples.diagnostics[:3]))
 
+    reliable = bool(samples.reliable)  # before the mode, which a user does not know, is asked for
+
     def apart(found, truth: float, error: float = 0.0) -> float:
-        own = error if math.isnan(found.error) else max(found.error, error)
+        own = max(found.error, error) if math.isfinite(found.error) else error
         return abs(found.mean - truth) / max(own, 1e-9)
 
     def share(found, p: float) -> float:
@@ -234,7 +236,7 @@ def judged(known: Known, samples: Samples) -> dict[str, Any]:
         deviations["log Z"] = apart(samples.log_z, known.log_z)
     worst = max(deviations, key=lambda name: deviations[name])
     return {
-        "reliable": bool(samples.reliable), "method": samples.method, "worst": worst,
+        "reliable": reliable, "found out": not samples.reliable, "method": samples.method, "worst": worst,
         "deviation": float(min(deviations[worst], 1e9)), "reasons": list(samples.verdict.reasons), "worth": worth,
     }  # fmt: skip
 

@@ -56,6 +56,11 @@ class Verdict(NamedTuple):
     reasons: tuple[str, ...]
     times: int = 1
 
+    def against(self, *reasons: str) -> Verdict:
+        """Returns the verdict with these reasons against the draws as well."""
+        every = tuple(dict.fromkeys((*self.reasons, *reasons)))
+        return self._replace(reliable=not every, reasons=every)
+
     def __str__(self) -> str:
         return "reliable" if self.reliable else "NOT reliable: " + "; ".join(self.reasons)
 
@@ -174,7 +179,7 @@ def r_hat_limit(num_groups: int, effective: float, tests: int = 1) -> float:
     chi-squared/(2 C - 1) under convergence. `effective` counts the draws of all C groups, of which
     fewer than `LEAST_ESS` are never enough, and `tests` the R-hats of which this is the largest.
     """
-    spread = _spread(num_groups, FALSE_ALARM / tests)
+    spread = spread_by_chance(2 * num_groups, FALSE_ALARM / tests)
     by_chance = math.sqrt(1 + (spread - 1) * 2 * num_groups / max(effective, LEAST_ESS))
     return max(MOST_R_HAT, by_chance)
 
@@ -188,15 +193,12 @@ def least_ess(num_groups: int, tests: int) -> float:
     variables are worth `LEAST_ESS` draws of 8 groups, one in twenty of the least estimates of 30,
     300 and 1,000 variables is below 267, 181 and 155, and the limits are 245, 207 and 193.
     """
-    return LEAST_ESS / max(1.0, _spread(num_groups, 0.5 / tests)) ** 0.75
+    return LEAST_ESS / max(1.0, spread_by_chance(2 * num_groups, 0.5 / tests)) ** 0.75
 
 
-def _spread(num_groups: int, chance: float) -> float:
-    """Returns what the variance of means of halves of groups exceeds with this chance, over its
-    expectation.
-    """
-    freedom = 2 * num_groups - 1
-    return float(chdtri(freedom, chance) / freedom)
+def spread_by_chance(number: int, chance: float = FALSE_ALARM) -> float:
+    """Returns what the variance of so many means exceeds with this chance, over its expectation."""
+    return float(chdtri(number - 1, chance) / (number - 1))
 
 
 def above(found: float, limit: float, digits: int) -> str:
@@ -216,35 +218,19 @@ def disagreement(found: Diagnostic) -> str:
     return f"R-hat of {found.name} is {r_hat}: groups with different starts disagree"
 
 
-def _keep_parity(bits: UInt8[np.ndarray, "C D W"]) -> bool:
-    """Returns whether all draws of each group have the same parity of the number of ones, but not
-    those of all.
-    """
-    parity = np.bitwise_count(bits).sum(axis=-1) % 2
-    return bits.shape[1] >= LEAST_DRAWS and bool(
-        (parity == parity[:, :1]).all() and np.ptp(parity[:, 0])
-    )
-
-
 def judge(
     drawn: Drawn, observables: Mapping[str, np.ndarray], labels: Sequence[Hashable]
 ) -> tuple[tuple[Diagnostic, ...], Verdict]:
-    """Diagnoses observables [C, D] of draws and the variables that differ most, and returns the
-    verdict.
+    """Diagnoses observables [C, D] of draws, those of the method and the variables that differ
+    most, and returns the verdict.
     """
+    observables = {**observables, **drawn.observables}
     groups, draws = drawn.bits.shape[:2]
     size = len(labels)
     effective = float(groups * draws) if drawn.dependence == "none" else None
     reasons = list(drawn.reasons)
     if drawn.dependence == "group" and groups < _LEAST_GROUPS:
         reasons.append(f"errors are those of {groups} groups, below {_LEAST_GROUPS}: give more")
-
-    if drawn.dependence == "serial" and _keep_parity(drawn.bits):
-        drawn = drawn._replace(remedy="use sampler='gibbs'")
-        reasons.append(
-            "chains are periodic: each keeps the parity of its number of ones, as where every "
-            f"flip is accepted; {drawn.remedy}"
-        )
 
     def diagnosed(name: str, values: np.ndarray, tests: int) -> Diagnostic:
         one = diagnose(name, values, effective, drawn.most_effective)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable
+from collections.abc import Hashable, Mapping
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -144,6 +145,8 @@ class Drawn(NamedTuple):
     # autocorrelation.
     most_effective: float = math.inf
     curve: Curve | None = None
+    # What is diagnosed as well, by name.
+    observables: Mapping[str, Float64[np.ndarray, "C D"]] = MappingProxyType({})
     remedy: str = ""  # what helps where more draws do not
 
 
@@ -158,6 +161,11 @@ class Ladder(NamedTuple):
 
 # Observables that all draws have.
 VALUE, MAGNETISATION, OVERLAP = "value", "magnetisation", "overlap"
+
+
+def value_at(temperature: float) -> str:
+    """Returns the name of the value at another temperature of a curve."""
+    return f"{VALUE} at {temperature:g}"
 
 
 def magnetisations(states: Int8[np.ndarray, "*B N"]) -> Float64[np.ndarray, "*B"]:

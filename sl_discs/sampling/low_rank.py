@@ -29,11 +29,11 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Float32, Float64
 from scipy.spatial import cKDTree
-from scipy.special import chdtri, expit, logsumexp
+from scipy.special import expit, logsumexp
 
 from sl_discs.chains.budget import Budget
 from sl_discs.models.terms import Coefficients, SpinForm, from_spin, to_spin
-from sl_discs.sampling.diagnostics import FALSE_ALARM, above
+from sl_discs.sampling.diagnostics import FALSE_ALARM, above, spread_by_chance
 from sl_discs.sampling.directions import (
     COARSE,
     FINE,
@@ -357,8 +357,7 @@ class _Nodes:
             for name in ("means", "variances")
         )
         r_hat = np.sqrt(1 + halves.var(axis=0, ddof=1) / (within.mean(axis=0) + _HARDLY))
-        freedom = len(halves) - 1
-        spread = chdtri(freedom, FALSE_ALARM / r_hat.size) / freedom
+        spread = spread_by_chance(len(halves), FALSE_ALARM / r_hat.size)
         limit = np.maximum(
             _DISAGREE, np.sqrt(1 + spread * self.times() / self.halves[0].num_records)
         )

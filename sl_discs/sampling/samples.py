@@ -34,11 +34,11 @@ from sl_discs.sampling.drawn import (
     column,
     pieces,
     unpacked,
+    value_at,
     variable_name,
     visits,
 )
 from sl_discs.sampling.pictures import layout
-from sl_discs.sampling.thermodynamics import TITLES, curve_rows
 from sl_discs.support.checks import check_label, file_path, one_of, shown
 from sl_discs.support.checks import function as function_of
 from sl_discs.support.documents import check_fields, read_document, write_document
@@ -93,7 +93,8 @@ class Samples:
         for.
       diagnostics: R-hat and effective sample sizes of the value, the magnetisation, the overlap and
         the worst variables.
-      verdict: whether the draws are reliable, and why not.
+      verdict: whether the draws are reliable, and why not; `expectation` and `pair_marginal` add
+        functions in which groups disagree.
       notes: further remarks on the draws.
       interrupted: whether the run was stopped before its end.
       seconds: of wall time: `compile_s`, `draw_s` without it, `evaluate_s` for estimates and
@@ -161,7 +162,7 @@ class Samples:
 
     def _estimate(self, name: str, values: Float64[np.ndarray, "C D"], is_event: bool) -> Estimate:
         """Returns the mean of an observable, whose own effective sample size counts; where its
-        R-hat is above the limit, the error is infinite, and a warning says why.
+        R-hat is above the limit, the error is infinite, as a warning and the verdict say.
         """
         if self.dependence == "none":
             batches = self._batches()
@@ -170,7 +171,9 @@ class Samples:
             batches = self._batches(own.ess_bulk)
             own = own._replace(limit=r_hat_limit(len(values), own.ess_bulk))
             if own.r_hat > own.limit:
-                warnings.warn(f"{disagreement(own)}; its error is unknown", stacklevel=3)
+                reason = disagreement(own)
+                warnings.warn(f"{reason}; its error is unknown", stacklevel=3)
+                object.__setattr__(self, "verdict", self.verdict.against(reason))
                 return Estimate(float(values.mean()), math.inf)
         return (
             Estimate(*map(float, batches.shares(values))) if is_event else batches.estimate(values)
@@ -220,20 +223,15 @@ class Samples:
             )
         one, k = self._event(first, values[0])
         other, m = self._event(second, values[1])
-        exact = self._joint.get((one, other))
-        if exact is not None:
-            return Estimate(float(exact[k, m]), 0.0)
+        if self.known is not None:
+            joint = self.known.joint
+            for pair, shares in ((one, other), joint[:, k, m]), ((other, one), joint[:, m, k]):
+                exact = shares[(self.known.pairs == pair).all(axis=1)]
+                if exact.size:
+                    return Estimate(float(exact[0]), 0.0)
         size = len(self.labels)
         both = (column(self.bits, size, one) == k) & (column(self.bits, size, other) == m)
         return self._estimate(f"P({first!r}, {second!r})", both.astype(float), True)
-
-    @functools.cached_property
-    def _joint(self) -> dict[tuple[int, int], Float64[np.ndarray, "K K"]]:
-        """Returns the exact laws of the pairs of places of which they are known, in both orders."""
-        if self.known is None:
-            return {}
-        pairs = list(zip(self.known.pairs.tolist(), self.known.joint, strict=True))
-        return {(a, b): law for (a, b), law in pairs} | {(b, a): law.T for (a, b), law in pairs}
 
     def mean(self, observable: str = VALUE) -> Estimate:
         """Returns the mean of `value`, `magnetisation` or `overlap`, with its standard error.
@@ -280,10 +278,10 @@ class Samples:
         """
         if self.known is not None:
             return self
-        reasons = list(self.verdict.reasons)
+        verdict = self.verdict
         notes = []
         if not math.isfinite(self.mean().error):
-            reasons.append(
+            verdict = verdict.against(
                 "the error of value is unknown, as all draws agree, and nothing bounds the "
                 "values of other states: only method='exact', where it can run, tells"
             )
@@ -295,7 +293,6 @@ class Samples:
                     f"the error of {name} rests on about {max(1, differ):.0f} draws that differ "
                     f"from the others, below {LEAST_VISITS}, and is itself uncertain: draw more"
                 )
-        verdict = self.verdict._replace(reliable=not reasons, reasons=tuple(reasons))
         return dataclasses.replace(self, verdict=verdict, notes=(*self.notes, *notes))
 
     def expectation(self, function) -> Estimate:
@@ -306,7 +303,7 @@ class Samples:
         `marginal`, also if all draws agree. Of any other function the error is then NaN, as nothing
         bounds its values at other states. Errors count the function's own effective sample size.
         Where its R-hat is above the limit, as between groups that hold different modes, the error
-        is infinite, and a warning says why.
+        is infinite, a warning says why, and the draws are not reliable from then on.
 
         Raises:
           InputError: the function returns another shape, or other than real numbers.
@@ -445,11 +442,6 @@ class Samples:
             rows.writerow(("variable", "probability", "error"))
             rows.writerows((label, *one) for label, one in self.marginals.items())
             return write_text(path, text.getvalue())
-        if path.suffix != ".npz":
-            raise InputError(
-                f"{path}: the name of this file must end in .npz, for the draws, or .csv, for "
-                "marginals"
-            )
         fields = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
         arrays = {name: fields.pop(name) for name in _ARRAYS}
         labels = fields.pop("labels")
@@ -520,6 +512,14 @@ class Samples:
 # Tables of estimates with their evidence.
 
 _TITLES = "", "mean", "error", "R-hat", "limit", "ESS bulk", "ESS tail"
+_CURVE_TITLES = (
+    "temperature",
+    *(
+        title
+        for name in ("value", "heat capacity", "log Z", "entropy")
+        for title in (name, "error")
+    ),
+)
 
 
 def summary_lines(samples: Samples) -> list[str]:
@@ -527,25 +527,28 @@ def summary_lines(samples: Samples) -> list[str]:
     chosen = f" ({samples.chosen})" if samples.chosen else ""
     how = ", ".join(f"{name} {value}" for name, value in samples.how.items())
     words = f"{len(samples):,} draws by {samples.method}{chosen}: {how}"
-    table = (line.rstrip() for line in aligned([_TITLES, *estimates(samples)]))
-    lines = [*(f"  {printable(line)}" for line in (words, *samples.notes)), "", *table]
-    if samples.curve is None:
-        return lines
-    return [
-        *lines,
-        "",
-        *(line.rstrip() for line in aligned([TITLES, *curve_rows(samples.curve, numbers)])),
-    ]
+    lines = [f"  {printable(line)}" for line in (words, *samples.notes)]
+    tables = [[_TITLES, *estimates(samples)]]
+    if samples.curve is not None:
+        tables.append([_CURVE_TITLES, *_curve_rows(samples.curve)])
+    for table in tables:
+        lines += ["", *(line.rstrip() for line in aligned(table))]
+    return lines
 
 
 def estimates(samples: Samples) -> list[tuple[str, ...]]:
-    """Returns the rows of means, of the variables with the largest R-hat and the least ESS, and of
-    log Z.
+    """Returns the rows of means, of the value at other temperatures, of the variables with the
+    largest R-hat and the least ESS, and of log Z.
     """
     found = {one.name: one for one in samples.diagnostics}
     rows: list[tuple[str, ...]] = []
     for name in (VALUE, MAGNETISATION, OVERLAP):
         rows.append((name, *numbers(samples.mean(name)), *_evidence(found.pop(name))))
+    if samples.curve is not None:
+        for temperature, value in zip(samples.curve.temperature, samples.curve.value, strict=True):
+            name = value_at(temperature)
+            if name in found:
+                rows.append((name, *numbers(Estimate(*value)), *_evidence(found.pop(name))))
     if found:
         known = {variable_name(label): label for label in samples.labels}
         apart = max(found.values(), key=lambda one: -1.0 if math.isnan(one.r_hat) else one.r_hat)
@@ -556,6 +559,14 @@ def estimates(samples: Samples) -> list[tuple[str, ...]]:
             )
     if samples.log_z is not None:
         rows.append(("log Z", *numbers(samples.log_z), "", "", "", ""))
+    return rows
+
+
+def _curve_rows(curve: Curve) -> list[tuple[str, ...]]:
+    rows = []
+    for temperature, *columns in zip(*curve, strict=True):
+        cells = (cell for column in columns for cell in numbers(Estimate(*column)))
+        rows.append((f"{temperature:g}", *cells))
     return rows
 
 

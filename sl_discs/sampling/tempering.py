@@ -24,12 +24,12 @@ from collections.abc import Callable, Sequence
 import numpy as np
 from jaxtyping import Bool, Float, Float64, Int
 from scipy import optimize
-from scipy.special import chdtri, expit
+from scipy.special import expit
 
 from sl_discs.chains.budget import Budget
 from sl_discs.models.functions import Terms
-from sl_discs.sampling.diagnostics import FALSE_ALARM, effective_size
-from sl_discs.sampling.drawn import ROUNDING, Drawn, Estimate, Ladder, Request
+from sl_discs.sampling.diagnostics import effective_size, spread_by_chance
+from sl_discs.sampling.drawn import ROUNDING, Drawn, Estimate, Ladder, Request, value_at
 from sl_discs.sampling.plain_chains import (
     FIRST_ROUND,
     MOST_SWEEPS_A_DRAW,
@@ -283,7 +283,8 @@ def draw(request: Request, budget: Budget) -> Drawn:
     log_states = request.terms.log_states(np.random.default_rng(request.seed))
     log_z = log_z_of_ladder(log_states, chains.inverse, some)
     curve = None
-    if request.temperatures:
+    rungs = {t: np.abs(chains.inverse - 1 / t).argmin() for t in request.temperatures}
+    if rungs:
         parts = blocks_of(some[:, :: -(-some.size * chains.rungs // _MOST_REWEIGHTED)])
         ratios = log_ratios(chains.inverse, parts)
         curve = ladder_curve(request.temperatures, chains.inverse, parts, ratios, log_states)
@@ -306,6 +307,9 @@ def draw(request: Request, budget: Budget) -> Drawn:
         log_z=log_z,
         most_effective=_effective(trips),
         curve=curve,
+        observables={
+            value_at(t): some[:, :, rung] for t, rung in rungs.items() if t != request.temperature
+        },
         notes=() if log_z else (_UNCOUNTED,),
     )
 
@@ -418,10 +422,8 @@ def _reasons(trips: np.ndarray) -> tuple[str, ...]:
             f"{trips.sum()} round trips between hottest and coldest rung, below "
             f"{_LEAST_ROUND_TRIPS}: draw more"
         )
-    freedom = len(trips) - 1
     apart = trips.var(ddof=1) / max(trips.mean(), 1e-9)
-    limit = chdtri(freedom, FALSE_ALARM) / freedom
-    if apart > limit:
+    if apart > spread_by_chance(len(trips)):
         reasons.append(
             f"the ladders made {trips.min()} to {trips.max()} round trips, which is more than "
             "chance apart; some ladders may hold modes that others do not"

@@ -8,14 +8,14 @@ multiple equilibrium states"), with the rungs' log Z by Bennett's acceptance rat
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 from jaxtyping import Float, Float64
 from scipy.special import logsumexp
 
 from sl_discs.models.functions import Terms
-from sl_discs.sampling.drawn import ROUNDING, Curve, Estimate
+from sl_discs.sampling.drawn import ROUNDING, Curve
 from sl_discs.sampling.exact import exact
 
 
@@ -92,32 +92,3 @@ def _reweighted(
     mean = float(weights @ values)
     variance = float(weights @ (values - mean) ** 2)
     return mean, variance / temperature**2, log_z, log_z - mean / temperature
-
-
-# The curve as a table.
-
-TITLES = (
-    "temperature",
-    "value",
-    "error",
-    "heat capacity",
-    "error",
-    "log Z",
-    "error",
-    "entropy",
-    "error",
-)
-
-
-def curve_rows(
-    curve: Curve, numbers: Callable[[Estimate], tuple[str, str]]
-) -> list[tuple[str, ...]]:
-    """Returns a row for each temperature, in the order of `TITLES`; `numbers` writes an estimate
-    and its error.
-    """
-    columns = [[numbers(Estimate(*row)) for row in column.tolist()] for column in curve[1:]]
-    rows = zip(curve.temperature.tolist(), *columns, strict=True)
-    return [
-        (f"{temperature:g}", *(word for pair in pairs for word in pair))
-        for temperature, *pairs in rows
-    ]

@@ -83,12 +83,19 @@ def test_what_a_ladder_gives_is_never_exact():
     assert (np.stack(found.curve[1:])[:, :, 1] > 0).all()
 
 
+def shown_rows(found):
+    return {line.split("  ")[1] for line in str(found).splitlines() if line.startswith("  ")}
+
+
 def test_a_curve_by_tempering(tmp_path):
     found = sl_discs.sample(ring(), TEMPERATURES, draws=800, method="tempering", seed=1)
     columns = np.stack(found.curve[1:], axis=1)
     mean, error = columns[:, :, 0], columns[:, :, 1]
     assert found.reliable and (error > 0).all() and (error < 0.2).all()
     assert (np.abs(mean - TRUTHS) < LIMIT * error).all()
+    others = {one.name: one for one in found.diagnostics if " at " in one.name}
+    assert set(others) == {"value at 2", "value at 1"} and set(others) <= shown_rows(found)
+    assert all(one.ess_bulk > 400 and one.r_hat < one.limit for one in others.values())
     title = next(line for line in str(found).splitlines() if "heat capacity" in line)
     assert title.split()[0] == "temperature" and title.count("error") == 4
     loaded = sl_discs.Samples.load(found.save(tmp_path / "curve.npz"))
