@@ -279,8 +279,8 @@ class SLSampler(_Sampler, dimod.Initialized):
                 f"initial_states, initial_states_generator or num_reads: {error}"
             ) from None
         ends = [float(betas[0]), float(betas[-1])]
-        given = beta_schedule if beta_range is None else beta_range
-        if given is not None and np.ptp(_given("beta", given)) == 0:
+        schedule = beta_schedule if beta_range is None else beta_range
+        if schedule is not None and np.ptp(_given("beta", schedule)) == 0:
             warnings.warn(
                 f"all sweeps are at beta = {ends[0]:g}, and reads are the lowest states visited, "
                 "not draws; use BoltzmannSampler for draws",
@@ -321,10 +321,10 @@ class SLSampler(_Sampler, dimod.Initialized):
             **fields,
         )
         sampled = time.perf_counter_ns()
-        found = _reads(bqm, result.states, info)
+        reads = _reads(bqm, result.states, info)
         timing = _timing(begin, sampled, result)
-        found.info.update(engine=result.engine, steps=result.steps, timing=timing)
-        return found
+        reads.info.update(engine=result.engine, steps=result.steps, timing=timing)
+        return reads
 
 
 def _reads(bqm: dimod.BinaryQuadraticModel, states: Any, info: dict[str, Any]) -> dimod.SampleSet:
@@ -409,9 +409,9 @@ def _betas(
 
 
 def _given(name: str, betas: object) -> Float64[np.ndarray, "B"]:
-    found = real_array(name, betas)
-    if found.ndim != 1 or not len(found) or not (np.isfinite(found) & (found >= 0)).all():
+    array = real_array(name, betas)
+    if array.ndim != 1 or not len(array) or not (np.isfinite(array) & (array >= 0)).all():
         raise InputError(
             f"{name} is {shown(betas)}; expected finite inverse temperatures, at least 0"
         )
-    return found
+    return array

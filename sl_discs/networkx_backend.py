@@ -126,8 +126,8 @@ def one_exchange(
     if not len(G):
         return 0, (set(), set())
     # networkx makes it one of the classes that have the methods of `random.Random`.
-    number = 0 if seed is None else int(seed.randrange(2**32))
-    cuts = [_solved("maxcut", G, time_limit, number, weight=weight)[0]]
+    seed_number = 0 if seed is None else int(seed.randrange(2**32))
+    cuts = [_solved("maxcut", G, time_limit, seed_number, weight=weight)[0]]
     if initial_cut is not None:
         cuts.append(set(initial_cut).intersection(G))
     sizes = [nx.cut_size(G, cut, weight=weight, backend="networkx") for cut in cuts]
@@ -157,16 +157,16 @@ def _solved(
     configured = getattr(nx.config.backends, _NAME, None)
     if time_limit is None and configured is not None:
         time_limit = configured.time_limit
-    given = (
+    arguments = (
         {}
         if node_weights is None
         else {"weight": {node: _number(node_weights[node]) for node in G}}
     )
-    problem = getattr(sl_discs, kind)(_simple(G, weight), **given)
-    found = sl_discs.solve(
+    problem = getattr(sl_discs, kind)(_simple(G, weight), **arguments)
+    result = sl_discs.solve(
         problem, time_limit=time_limit, seed=seed, proofs=proofs or time_limit is not None
     )
-    return found.best_set, found.optimal
+    return result.best_set, result.optimal
 
 
 def _simple(G: nx.Graph, weight: Hashable | None = None) -> nx.Graph:
@@ -193,10 +193,10 @@ def _number(value: Any) -> Any:
 
 def can_run(name: str, args: tuple, kwargs: dict) -> bool | str:
     """Says whether a function takes these arguments, or why not."""
-    given = inspect.signature(globals()[name]).bind(*args, **kwargs)
-    given.apply_defaults()
-    graph = given.arguments["G"]
-    weight = given.arguments.get("weight")
+    arguments = inspect.signature(globals()[name]).bind(*args, **kwargs)
+    arguments.apply_defaults()
+    graph = arguments.arguments["G"]
+    weight = arguments.arguments.get("weight")
     if weight is not None:
         view = graph.edges if name == "one_exchange" else graph.nodes
         values = (row[-1] for row in view(data=weight, default=1))
@@ -208,12 +208,12 @@ def can_run(name: str, args: tuple, kwargs: dict) -> bool | str:
 def _is_beyond_doubles(value: Any) -> bool:
     """Tells whether a weight is infinite, or a large number that rounding would change."""
     try:
-        number = float(value)
+        double = float(value)
     except OverflowError:
         return True
     except (TypeError, ValueError):
         return False  # not a number, which the function says
-    return math.isinf(number) or (abs(number) >= 2**53 and number != value)
+    return math.isinf(double) or (abs(double) >= 2**53 and double != value)
 
 
 def convert_from_nx(graph: Any, *args: Any, **kwargs: Any) -> Any:

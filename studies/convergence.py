@@ -29,7 +29,7 @@ from sl_discs.experiment.record import measured_by
 from sl_discs.localization.schedule import Localization
 from sl_discs.reproduction.report import table
 from sl_discs.support.documents import write_json
-from sl_discs.support.figures import COLOURS, can_draw, save_figure
+from sl_discs.support.figures import COLOURS, or_warn, save_figure
 from sl_discs.support.files import check_writable, write_text
 from sl_discs.support.terminal import say
 
@@ -224,8 +224,7 @@ def run(folder: Path, size: Size = FULL) -> dict[str, list[dict[str, Any]]]:
         folder / "convergence.json", {"measured": measured_by(), **errors(found)}, allow_nan=False
     )
     write_text(folder / "convergence.md", page(found))
-    if can_draw():
-        draw(found, folder / "convergence.png")
+    or_warn(lambda: draw(found, folder / "convergence.png"))
     return found
 
 

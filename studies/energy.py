@@ -39,7 +39,7 @@ from sl_discs.reproduction.report import table
 from sl_discs.samplers.sampler import Chain, Counters, Info, Sampler
 from sl_discs.sampling.draw_samples import sample
 from sl_discs.support.errors import InputError
-from sl_discs.support.figures import can_draw, save_figure
+from sl_discs.support.figures import or_warn, save_figure
 from sl_discs.support.files import check_writable, write_text
 from sl_discs.support.terminal import say
 from truths import digit_images
@@ -325,8 +325,7 @@ def run(folder: Path, size: Size = FULL) -> list[Arm]:
                 arms.append(_arm(folder / "cells", energy, updates, localized, seed, size))
                 say(f"{energy.name}, {arms[-1].method}, seed {seed}: {arms[-1].likelihood:.2f}")
     write_text(folder / "energy.md", page(arms))
-    if can_draw():
-        draw(folder / "energy.png", arms)
+    or_warn(lambda: draw(folder / "energy.png", arms))
     return arms
 
 

@@ -40,7 +40,7 @@ from sl_discs.experiment.record import measured_by
 from sl_discs.support.checks import check_choice, real
 from sl_discs.support.documents import write_json
 from sl_discs.support.errors import InputError
-from sl_discs.support.figures import can_draw, or_warn
+from sl_discs.support.figures import or_warn
 from sl_discs.support.files import check_writable, write_text
 from sl_discs.support.terminal import progress_bar, say
 
@@ -148,7 +148,6 @@ def _tasks(profile: Profile) -> Iterator[tuple[str, dict[str, list[float]]]]:
 
 
 def run(profile: Profile, folder: Path) -> None:
-    draws = can_draw()
     tasks = list(_tasks(profile))
     total = profile.seeds * sum(len(seconds) for _, limits in tasks for seconds in limits.values())
     all_found, plane = [], []
@@ -181,9 +180,8 @@ def run(profile: Profile, folder: Path) -> None:
         ),
         write_text(folder / "laws.md", words),
     ]
-    if draws:
-        saved.append(or_warn(lambda: draw_errors(others or plane, folder / "errors.png")))
-    if draws and (places := border(plane, LOW_RANK)):
+    saved.append(or_warn(lambda: draw_errors(others or plane, folder / "errors.png")))
+    if places := border(plane, LOW_RANK):
         saved.append(or_warn(lambda: draw_border(places, LOW_RANK, folder / "border.png")))
     say("\n".join(f"saved {path}" for path in saved if path))
 

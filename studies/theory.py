@@ -37,7 +37,7 @@ from sl_discs.models.terms import Coefficients
 from sl_discs.problems.graph_kind import graph_kind
 from sl_discs.problems.kind import PENALTY
 from sl_discs.support.documents import write_json
-from sl_discs.support.figures import can_draw
+from sl_discs.support.figures import or_warn
 from sl_discs.support.files import check_writable, write_text
 from sl_discs.support.terminal import say
 from theory_report import draw_gaps, draw_real, draw_runs, page, summary
@@ -281,11 +281,10 @@ def run(folder: Path, size: Size = FULL) -> dict[str, Any]:
     found = summary({"verdicts": gaps.verdicts(scan), "runs": runs, "means": means, "real": real})
     write_json(folder / "theory.json", {"measured": measured_by(), **found}, allow_nan=False)
     write_text(folder / "theory.md", page(found))
-    if can_draw():
-        draw_gaps(scan, folder / "gaps.png")
-        draw_runs(runs, means, folder / "runs.png")
-        if real:
-            draw_real(real, folder / "real.png")
+    or_warn(lambda: draw_gaps(scan, folder / "gaps.png"))
+    or_warn(lambda: draw_runs(runs, means, folder / "runs.png"))
+    if real:
+        or_warn(lambda: draw_real(real, folder / "real.png"))
     say(f"saved {folder}/theory.md")
     return found
 

@@ -60,7 +60,9 @@ class Annealing:
 
     def __post_init__(self):
         if isinstance(self.t_schedule, tuple):
-            table = [isinstance(one, numbers.Real) and 0 < one < np.inf for one in self.t_schedule]
+            table = [
+                isinstance(entry, numbers.Real) and 0 < entry < np.inf for entry in self.t_schedule
+            ]
             holds = bool(table) and all(table)
             check_field(holds, "t_schedule", self.t_schedule, "temperatures above 0, one or more")
         elif self.t_schedule not in SCHEDULES:
@@ -96,13 +98,11 @@ class TemperatureSchedule:
     def __len__(self) -> int:
         return self.steps
 
-    def __getitem__(self, places) -> Float32[np.ndarray, "*S"]:
+    def __getitem__(self, index) -> Float32[np.ndarray, "*S"]:
         """Temperatures at positions from 0 on: a number, an array of them, or a slice."""
-        if not isinstance(places, slice):
-            return self._at(
-                np.asarray(range(len(self))[places] if np.ndim(places) == 0 else places)
-            )
-        steps = range(len(self))[places]
+        if not isinstance(index, slice):
+            return self._at(np.asarray(range(len(self))[index] if np.ndim(index) == 0 else index))
+        steps = range(len(self))[index]
         every = self.annealing.anneal_every
         if every > 1 and steps.step == 1 and self.last is None:
             # Each temperature is computed once.
@@ -110,13 +110,13 @@ class TemperatureSchedule:
             return np.repeat(self._at(np.arange(first, steps.stop, every)), every)[
                 steps.start - first :
             ][: len(steps)]
-        found = np.empty(len(steps), np.float32)
+        temperatures = np.empty(len(steps), np.float32)
         for begin in range(0, len(steps), _BLOCK):
             block = steps[begin : begin + _BLOCK]
-            found[begin : begin + len(block)] = self._at(
+            temperatures[begin : begin + len(block)] = self._at(
                 np.arange(block.start, block.stop, block.step)
             )
-        return found
+        return temperatures
 
     def __array__(self, dtype=None, copy=None) -> np.ndarray:
         return self[:].astype(dtype or np.float32, copy=False)
@@ -127,24 +127,24 @@ class TemperatureSchedule:
         """
         return part
 
-    def _at(self, places: np.ndarray) -> Float32[np.ndarray, "*S"]:
-        given = self.annealing
+    def _at(self, indices: np.ndarray) -> Float32[np.ndarray, "*S"]:
+        annealing = self.annealing
         # The first position of the annealing that each position belongs to, and its steps.
         begin: int | np.ndarray = 0
         length: int | np.ndarray = len(self)
         if self.last is not None:
-            number = np.searchsorted(self.last, places)
+            number = np.searchsorted(self.last, indices)
             begin = np.concatenate([[0], self.last + 1])[number]
             length = self.last[number] + 1 - begin
-        schedule = given.t_schedule
+        schedule = annealing.t_schedule
         part = self.position(
-            ((places - begin) // given.anneal_every * given.anneal_every + 1) / length
+            ((indices - begin) // annealing.anneal_every * annealing.anneal_every + 1) / length
         )
         if isinstance(schedule, tuple):
             steps = np.rint(part * length).astype(np.int64) - 1
             values = np.asarray(schedule)[np.maximum(steps, 0) * len(schedule) // length]
         else:
-            values = SCHEDULES[schedule](given, part)
+            values = SCHEDULES[schedule](annealing, part)
         return np.asarray(values, np.float32)
 
 
@@ -236,8 +236,8 @@ class TimedSchedule(TemperatureSchedule):
         # Mostly the latest alone, of many in a long run.
         first = bisect.bisect_right(self.plans, np.min(steps), key=lambda plan: plan.done) - 1
         done, _, behind, rate = map(np.array, zip(*self.plans[first:], strict=True))
-        place = np.searchsorted(done, steps, side="right") - 1
-        return np.minimum(behind[place] + (steps - done[place]) * rate[place], 1.0)
+        row = np.searchsorted(done, steps, side="right") - 1
+        return np.minimum(behind[row] + (steps - done[row]) * rate[row], 1.0)
 
     def position(self, part: np.ndarray | np.floating) -> np.ndarray | np.floating:
         return self._behind(part * len(self))

@@ -87,10 +87,10 @@ class Outcome:
         trace = Trace(
             **{name: arrays[f"trace_{name}"] for name in Trace._fields if f"trace_{name}" in arrays}
         )
-        found = cls(
+        outcome = cls(
             best, logged, arrays["final"], str(arrays["final_is"]), trace, float(arrays["run_s"])
         )
-        if any(leaf.shape != sizes for leaf in (found.final, best[1], logged[1])):
+        if any(leaf.shape != sizes for leaf in (outcome.final, best[1], logged[1])):
             raise ValueError(f"states of other sizes than {sizes}")
         if any(leaf.shape != sizes[:2] for leaf in (best[0], logged[0])):
             raise ValueError(f"values of other sizes than {sizes[:2]}")
@@ -99,7 +99,7 @@ class Outcome:
             for leaf in (trace.value, trace.acceptance, trace.hops)
         ):
             raise ValueError(f"records of other sizes than {(num_logged, *sizes[:2])}")
-        return found
+        return outcome
 
 
 def _calls(settings: ChainSettings, steps_per_call: int) -> Iterator[tuple[int, int]]:
@@ -358,8 +358,8 @@ def anneal(
     trace = jax.tree.map(
         lambda *leaves: np.concatenate([*map(np.asarray, leaves)])[:logged, :, :wanted], *traces
     )
-    found = tuple(chains.states.best), tuple(chains.states.best_logged), final
-    best, best_logged, final = jax.tree.map(lambda leaf: np.asarray(leaf)[:, :wanted], found)
+    incumbent = tuple(chains.states.best), tuple(chains.states.best_logged), final
+    best, best_logged, final = jax.tree.map(lambda leaf: np.asarray(leaf)[:, :wanted], incumbent)
     outcome = Outcome(best, best_logged, final, final_is, trace, chains.run_s - run_before)
     if checkpoints is not None:
         checkpoints.finish(part, outcome.as_arrays())

@@ -76,25 +76,25 @@ class Checkpoints:
         self._failed = False
         self._resumed: list[str] = []
         try:
-            found = read_json(self.folder / "kind.json")
+            identity = read_json(self.folder / "kind.json")
         except Damaged:
             raise InputError(
                 f"{self.folder}: its kind.json cannot be read; remove the folder to begin anew"
             ) from None
         foreign = [path.name for path in _entries(self.folder) if not is_temporary(path)]
-        if found is None and foreign:
+        if identity is None and foreign:
             raise InputError(
                 f"{self.folder}: holds {foreign[0]!r} and no kind.json, so it is not the "
                 "checkpoints of a run; "
                 "give another save_root, or move the folder"
             )
-        if found is not None:
+        if identity is not None:
             advice = (
                 "run that one again to resume it, give another save_root, or remove the "
                 "folder to begin anew"
             )
             check_same(
-                f"{self.folder}: an interrupted run with other settings", kind, found, advice
+                f"{self.folder}: an interrupted run with other settings", kind, identity, advice
             )
 
     def _states(self) -> list[Path]:
@@ -108,10 +108,10 @@ class Checkpoints:
         """Returns what `restore` makes of the arrays of a finished part; None if the part has to be
         run.
         """
-        found = self._restored(self.folder / _file_of(part), part, restore)
-        if found is not None:
+        restored = self._restored(self.folder / _file_of(part), part, restore)
+        if restored is not None:
             self._resumed.append(f"{part} was finished")
-        return found
+        return restored
 
     def middle(self, part: str, restore: Callable[[Middle], object]) -> Middle | None:
         """Returns the state at which a part was interrupted, which `restore` accepts; None if there
@@ -122,21 +122,21 @@ class Checkpoints:
 
         def restored(arrays):
             traces = [_leaves(arrays, f"trace-{call}") for call in range(int(arrays["calls"]))]
-            found = Middle(
+            middle = Middle(
                 int(arrays["step"]), _leaves(arrays, "chain"), traces, float(arrays["run_s"])
             )
-            restore(found)
-            return found
+            restore(middle)
+            return middle
 
         for path in reversed(self._states()):
-            found = self._restored(path, part, restored)
-            if found is not None:
+            middle = self._restored(path, part, restored)
+            if middle is not None:
                 self._resumed.append(
-                    f"{part} from step {found.step:,} of "
+                    f"{part} from step {middle.step:,} of "
                     f"{self._kind['experiment']['chain_length']:,}"
                 )
                 tell(f"continued: {self._resumed[-1]}")
-                return found
+                return middle
         return None
 
     def resumed(self) -> str:

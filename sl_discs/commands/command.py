@@ -49,11 +49,11 @@ def own_flags() -> tuple[flags.FlagValues, types.SimpleNamespace]:
     define = {
         kind: functools.partial(getattr(flags, f"DEFINE_{kind}"), flag_values=own) for kind in kinds
     }
-    words = (
+    help_text = (
         "Python files or modules with samplers or problems of your own (register_sampler, "
         "register_problem), separated by commas, imported first"
     )
-    define["multi_string"](_IMPORT, [], words)
+    define["multi_string"](_IMPORT, [], help_text)
     return own, types.SimpleNamespace(**define)
 
 
@@ -65,8 +65,8 @@ def asks_for_help(argv: Sequence[str]) -> bool:
 
 
 def _split(argv: Sequence[str]) -> tuple[list[str], list[str]]:
-    place = argv.index("--") if "--" in argv else len(argv)
-    return list(argv[:place]), list(argv[place + 1 :])
+    end = argv.index("--") if "--" in argv else len(argv)
+    return list(argv[:end]), list(argv[end + 1 :])
 
 
 class Given(NamedTuple):
@@ -129,12 +129,12 @@ class Command:
                 warnings.showwarning = warn
                 return self.body(Given(arguments, more, typed))
         except (InputError, flags.Error) as error:
-            words = (
+            message = (
                 f"{_of_absl(error)}; see {program} --help"
                 if isinstance(error, flags.Error)
                 else _in_flags(error, own)
             )
-            tell(f"error: {' '.join(words.split())}")
+            tell(f"error: {' '.join(message.split())}")
             return 2
         except OSError as error:
             if error.filename is None:
@@ -152,21 +152,24 @@ class Command:
         finally:
             forget_flags(own)
 
-    def _check(self, given: list[str]) -> None:
+    def _check(self, arguments: list[str]) -> None:
         """Raises an InputError unless the arguments that are not flags are those that the command
         takes.
         """
-        if given and not self.takes:
+        if arguments and not self.takes:
             raise InputError(
-                f"unexpected argument {given[0]!r}; options are written as --name=value"
+                f"unexpected argument {arguments[0]!r}; options are written as --name=value"
             )
         choices = self.takes.split("|")
-        if len(given) != len(self.takes.split()) or (len(choices) > 1 and given[0] not in choices):
+        if len(arguments) != len(self.takes.split()) or (
+            len(choices) > 1 and arguments[0] not in choices
+        ):
             expected = join_names(choices) if len(choices) > 1 else self.takes
-            if len(given) > len(self.takes.split()):
+            if len(arguments) > len(self.takes.split()):
                 expected = f"only {expected}"
             raise InputError(
-                f"give {expected} before the options{', not ' if given else ''}{' '.join(given)}"
+                f"give {expected} before the options{', not ' if arguments else ''}"
+                f"{' '.join(arguments)}"
             )
 
     def _help_page(self, argv: Sequence[str]) -> str:
@@ -241,16 +244,16 @@ def define_arguments(
         # Commands always show progress.
         if name == "progress" or annotation not in {"bool", *_PARSERS}:
             continue
-        words = meanings[name].partition(" In Python ")[0].replace("None: ", "default: ")
+        help_text = meanings[name].partition(" In Python ")[0].replace("None: ", "default: ")
         if name in known:
-            words += f" Known: {', '.join(known[name])}."
-        words = words[0].upper() + words[1:]
+            help_text += f" Known: {', '.join(known[name])}."
+        help_text = help_text[0].upper() + help_text[1:]
         if annotation == "bool":
-            flags.DEFINE_boolean(name, argument.default, words, own)
+            flags.DEFINE_boolean(name, argument.default, help_text, own)
         else:
             needed = name in required
             default = None if needed else argument.default
-            flags.DEFINE(_PARSERS[annotation](), name, default, words, own, required=needed)
+            flags.DEFINE(_PARSERS[annotation](), name, default, help_text, own, required=needed)
         names.append(name)
     return names
 
@@ -261,8 +264,8 @@ def _import_code(argv: Sequence[str], own_flags: flags.FlagValues) -> None:
     alone[_IMPORT] = own_flags[_IMPORT]
     parse_flags(alone, _split(argv)[0], known_only=True)
     for value in own_flags[_IMPORT].value or []:
-        for given in filter(None, value.split(",")):
-            import_code(given)
+        for source in filter(None, value.split(",")):
+            import_code(source)
     own_flags[_IMPORT].unparse()
 
 
@@ -270,10 +273,10 @@ def _in_flags(error: InputError, own_flags: flags.FlagValues) -> str:
     """Returns the message with arguments of functions and fields of samplers named as the command's
     flags.
     """
-    words = (
+    message = (
         f"--{error}" if error.argument is not None and error.argument in own_flags else str(error)
     )
-    return words.replace("sampler_config.", "--field=") if "field" in own_flags else words
+    return message.replace("sampler_config.", "--field=") if "field" in own_flags else message
 
 
 def parse_flags(
@@ -290,19 +293,19 @@ def parse_flags(
     except (Exception, SystemExit) as error:  # of a config file, which is a program
         # An override of an unknown config field raises an error that holds nothing but the name,
         # and what is near.
-        held = error.args[0] if error.args and isinstance(error.args[0], KeyError) else error
-        found = re.match(
-            r"['\"]*(\w+)'(?:\s+Did you mean \"(\w+)\")?", str(held.args[0]) if held.args else ""
+        cause = error.args[0] if error.args and isinstance(error.args[0], KeyError) else error
+        match = re.match(
+            r"['\"]*(\w+)'(?:\s+Did you mean \"(\w+)\")?", str(cause.args[0]) if cause.args else ""
         )
-        if not isinstance(held, KeyError) or found is None:
+        if not isinstance(cause, KeyError) or match is None:
             raise flags.Error(error_of_file(error)) from error
-        field, near = found.groups()
-        given = (
+        field, near = match.groups()
+        overrides = (
             argument.partition("=")[0] for argument in argv if "." in argument.partition("=")[0]
         )
-        place = next((name for name in given if field in name.split(".")), "a config")
+        override = next((name for name in overrides if field in name.split(".")), "a config")
         hint = f", and {near!r} is the nearest" if near else ""
-        raise flags.Error(f"{place}: there is no field {field!r}{hint}") from error
+        raise flags.Error(f"{override}: there is no field {field!r}{hint}") from error
 
 
 @contextlib.contextmanager

@@ -14,7 +14,6 @@ INPUT are not these numbers, the summary says which became which, or OUTPUT.labe
 Weights are preserved exactly.
 """
 
-import collections
 import json
 from collections.abc import Callable, Hashable, Sequence
 from pathlib import Path
@@ -44,13 +43,13 @@ _ARCHIVES: dict[type, Callable] = {Graph: write_archive, QuadraticForm: write_fo
 _SUFFIXES = {suffix: name for suffix, name in SUFFIXES.items() if name in _WRITTEN} | {
     ".txt": "rudy"
 }
-words = (
+help_text = (
     "Format of OUTPUT, by default that of its suffix, which is .npz, .clq, .col, .dimacs, "
     ".rudy, .mc or .txt (rudy)."
 )
-define.enum("to", None, _WRITTEN, words)
-words = "The problem of INPUT, where its content is ambiguous."
-define.enum("problem", None, list(KINDS), words)
+define.enum("to", None, _WRITTEN, help_text)
+help_text = "The problem of INPUT, where its content is ambiguous."
+define.enum("problem", None, list(KINDS), help_text)
 define_weight(define)
 
 
@@ -66,8 +65,10 @@ def _convert(given: Given) -> int:
         source, problem=FLAGS.problem, format=FLAGS["from"].value, weight=FLAGS.weight
     )
     contents: list[Any] = [instance.content for instance in instances]
-    held = type(contents[0]) if contents else Graph
-    if held is not Graph and (to != "npz" or FLAGS.complement or held not in _ARCHIVES):
+    content_type = type(contents[0]) if contents else Graph
+    if content_type is not Graph and (
+        to != "npz" or FLAGS.complement or content_type not in _ARCHIVES
+    ):
         what = f"cannot be written as {to}; models are written as npz"
         if FLAGS.complement:
             what = "has no complement"
@@ -79,7 +80,7 @@ def _convert(given: Given) -> int:
     if FLAGS.complement:
         contents = [complement(graph) for graph in contents]
     if to == "npz":
-        _ARCHIVES[held](target, contents)
+        _ARCHIVES[content_type](target, contents)
     elif len(contents) == 1:
         _GRAPH_WRITERS[to](target, contents[0])
     else:
@@ -87,13 +88,16 @@ def _convert(given: Given) -> int:
             f"{source}: {len(contents)} graphs, but a {to} file holds one; write an .npz archive"
         )
     turned = ", complemented" if FLAGS.complement else ""
-    found = instances[0].format if instances else "npz"
+    format = instances[0].format if instances else "npz"
     labels = (
         _tell_labels(target, 0 if to == "npz" else 1, instances[0].labels)
         if len(instances) == 1
         else ""
     )
-    say(f"{source} ({found}{turned}): {_tell(contents, held)}; saved in {target} ({to}){labels}")
+    say(
+        f"{source} ({format}{turned}): {_tell(contents, content_type)}; "
+        f"saved in {target} ({to}){labels}"
+    )
     return 0
 
 
@@ -105,42 +109,29 @@ def _tell_labels(target: str, first: int, labels: Sequence[Hashable]) -> str:
     if isinstance(labels, range):
         return f"; labels {labels[0]} to {labels[-1]} became {first} to {last}"
     path = Path(f"{target}.labels")
-    words = (
+    texts = (
         label if isinstance(label, int) else json.dumps(label, ensure_ascii=False)
         for label in labels
     )
-    write_text(path, "".join(f"{number} {word}\n" for number, word in enumerate(words, first)))
+    write_text(path, "".join(f"{number} {word}\n" for number, word in enumerate(texts, first)))
     return f"; {path} has the label of each number"
 
 
-def _tell(contents: list[Any], held: Any) -> str:
-    """Says how many graphs or models there are, of which sizes, and between which numbers their own
-    lie.
-    """
-    what, variable, term = held.words
-    told = []
+def _tell(contents: list[Any], content_type: Any) -> str:
+    """Says how many graphs or models there are, their sizes, and which numbers they have."""
+    what, variable, term = content_type.words
+    parts = []
     if len(contents) != 1:
-        told.append(f"{len(contents)} {what}s")
-    told += [
-        f"{_span([content.num_variables for content in contents])} {variable}s",
-        f"{_span([content.num_terms for content in contents])} {term}s",
-    ]
-    ends: dict[str, list[float]] = collections.defaultdict(list)
-    for content in contents:
-        for name, numbers in content.coefficients.items():
-            if len(numbers):
-                ends[name] += [numbers.min(), numbers.max()]
-    told += [f"{name} {_span(numbers)}" for name, numbers in ends.items()]
-    if held is QuadraticForm:
-        told += sorted({"spins" if form.spins else "zeros and ones" for form in contents})
-        told += sorted({"maximise" if form.maximise else "minimise" for form in contents})
-    return ", ".join(told)
-
-
-def _span(numbers: list[float]) -> str:
-    low = min(numbers, default=0)
-    high = max(numbers, default=0)
-    return f"{low:.15g}" if low == high else f"{low:.15g} to {high:.15g}"
+        parts.append(f"{len(contents)} {what}s")
+    for sizes, name in (
+        ([content.num_variables for content in contents], variable),
+        ([content.num_terms for content in contents], term),
+    ):
+        low = min(sizes, default=0)
+        high = max(sizes, default=0)
+        parts.append(f"{low} {name}s" if low == high else f"{low} to {high} {name}s")
+    parts += sorted({name for content in contents for name in content.coefficients})
+    return ", ".join(parts)
 
 
 main = Command("INPUT OUTPUT", __doc__, FLAGS, _convert)

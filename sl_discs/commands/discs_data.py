@@ -93,13 +93,13 @@ def warnings(dataset: Dataset) -> list[str]:
     if fixed is None:
         return []
     nodes, edges, count, batch = fixed
-    found = []
+    lines = []
     large = [
         graph.name for graph in dataset.graphs if graph.num_nodes > nodes or graph.num_edges > edges
     ]
     if large:
         limits = f"the {nodes} nodes or {edges} edges that DISCS's config allows"
-        found.append(
+        lines.append(
             f"{len(large)} graphs (first {large[0]}) exceed {limits}; DISCS fails on their shape"
         )
     padding = math.ceil(count / batch) - math.ceil(written / batch)
@@ -108,17 +108,17 @@ def warnings(dataset: Dataset) -> list[str]:
             f"{count} graphs, {batch} a batch; after these {written} it would run {padding} "
             "batches of padding"
         )
-        found.append(f"DISCS's config says {much}, and it only keeps the results of the last batch")
+        lines.append(f"DISCS's config says {much}, and it only keeps the results of the last batch")
     if padding < 0 and written % batch:
-        found.append(
+        lines.append(
             f"DISCS's config says {count} graphs; it would leave out the last {written % batch} of "
             "these"
         )
-    return [*(f"warning: {text}" for text in found), f"remedy: {_REMEDY}"] if found else []
+    return [*(f"warning: {text}" for text in lines), f"remedy: {_REMEDY}"] if lines else []
 
 
-def _graphs(number: int) -> str:
-    return "1 graph" if number == 1 else f"{number} graphs"
+def _graphs(count: int) -> str:
+    return "1 graph" if count == 1 else f"{count} graphs"
 
 
 def summarize(dataset: Dataset, paths: Sequence[Path], data_root: Path) -> str:
@@ -189,8 +189,8 @@ def _archive(_) -> int:
     dataset = _load(ARCHIVE_FLAGS, ARCHIVE_FLAGS.problem, ARCHIVE_FLAGS.data_root)
     write_archive(ARCHIVE_FLAGS.output, dataset.graphs)
     count = len(dataset.graphs)
-    place = f"{dataset.source}: {dataset.detail}"
-    say(f"{ARCHIVE_FLAGS.output}: {count} graphs of {dataset.name} ({place})")
+    origin = f"{dataset.source}: {dataset.detail}"
+    say(f"{ARCHIVE_FLAGS.output}: {count} graphs of {dataset.name} ({origin})")
     return 0
 
 

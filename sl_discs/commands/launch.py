@@ -37,13 +37,15 @@ _SAMPLER_FILE = re.compile(r"(?<=/configs/)([\w-]+)_config\.py$")
 def own_flags() -> tuple[flags.FlagValues, types.SimpleNamespace]:
     """Returns `command.own_flags` with those that control how the plugin is registered."""
     own, define = command.own_flags()
-    words = (
+    help_text = (
         "Supply, to DISCS only, what current versions of packages lack "
         "(sl_discs.discs_plugin.compat)."
     )
-    define.boolean("compat", True, words)
-    words = "Correct the errors of DISCS's samplers in sl_ samplers (sl_discs.discs_plugin.fixes)."
-    define.boolean("fixes", False, words)
+    define.boolean("compat", True, help_text)
+    help_text = (
+        "Correct the errors of DISCS's samplers in sl_ samplers (sl_discs.discs_plugin.fixes)."
+    )
+    define.boolean("fixes", False, help_text)
     return own, define
 
 
@@ -104,10 +106,10 @@ def _resolve(flag: str, value: str) -> str:
     path, colon, argument = value.partition(":")
     if flag == "sampler_config":
         path = _SAMPLER_FILE.sub(lambda match: f"{name_of_paper(match[1])}_config.py", path)
-    found = find_file(path)
-    if found is not None and (argument or flag == "model_config"):
-        return f"{found}{colon}{argument}"
-    source = found or _plugin_module(path)
+    file = find_file(path)
+    if file is not None and (argument or flag == "model_config"):
+        return f"{file}{colon}{argument}"
+    source = file or _plugin_module(path)
     if source is None or argument:
         raise InputError(
             f"--{flag}: there is no file {path}, here or in {checkout()}, and no config of "

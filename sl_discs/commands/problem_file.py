@@ -25,22 +25,22 @@ from sl_discs.support.terminal import printable
 
 def define_flags(define: Any) -> None:
     """Adds the flags that describe a file and fields of a sampler; `define` as of `own_flags`."""
-    words = (
+    help_text = (
         f"Problem to solve: {join_names([*KINDS, 'one of your own'])}. Required for a graph; "
         "known for a file of a model, and mis for a SAT formula."
     )
-    define.string("problem", None, words)
+    define.string("problem", None, help_text)
     define_format(define)
     define.boolean(
         "weights", False, "Use the weights of nodes in FILE, in mis, maxclique and vertex_cover."
     )
     define_weight(define)
-    words = (
+    help_text = (
         f"Penalty of a conflict in mis, maxclique and vertex_cover, at least 1; default: {PENALTY}."
     )
-    define.float("penalty", None, words)
-    words = "A field of the sampler's config as NAME=VALUE, such as --field=sigma=4.0."
-    define.multi_string("field", [], words)
+    define.float("penalty", None, help_text)
+    help_text = "A field of the sampler's config as NAME=VALUE, such as --field=sigma=4.0."
+    define.multi_string("field", [], help_text)
 
 
 def define_format(define: Any) -> None:
@@ -52,11 +52,11 @@ def define_format(define: Any) -> None:
 
 def define_weight(define: Any) -> None:
     """Adds the flag for the name of weights in a file."""
-    words = (
+    help_text = (
         "Attribute of FILE's edges (maxcut) or nodes (others) that is their weight, where they "
         "have attributes."
     )
-    define.string("weight", None, words)
+    define.string("weight", None, help_text)
 
 
 def check_flags(own: flags.FlagValues, targets: dict[str, list[str]]) -> None:
@@ -96,17 +96,17 @@ def arguments_of(own: flags.FlagValues, names: Collection[str]) -> dict[str, Any
     InputError for another form, or for a field that has a flag of its own.
     """
     fields = {}
-    for one in own.field:
-        name, equals, value = one.partition("=")
+    for field in own.field:
+        name, equals, value = field.partition("=")
         if not (name and equals):
-            raise InputError(f"--field={one}: expected NAME=VALUE, such as --field=sigma=4.0")
+            raise InputError(f"--field={field}: expected NAME=VALUE, such as --field=sigma=4.0")
         if name in names:
             raise InputError(f"--field={name}=...: use the flag --{name} instead")
         try:
             fields[name] = yaml.safe_load(value)
         # The last of numbers and dates such as 0x_.
         except (yaml.YAMLError, RecursionError, ValueError):
-            raise InputError(f"--field={one}: {value!r} is not a number, word or list") from None
+            raise InputError(f"--field={field}: {value!r} is not a number, word or list") from None
     return {name: own[name].value for name in names} | {"fields": fields}
 
 
@@ -114,8 +114,8 @@ def seconds(read_s: float, spent: Mapping[str, float], names: Mapping[str, str])
     """Returns the parts of the wall time, from reading the source on, in words: `names` are those
     of `spent`.
     """
-    words = [f"{name} {spent[part]:.2f}" for part, name in names.items()]
-    return f"seconds: {', '.join([f'reading {read_s:.2f}', *words])}"
+    parts = [f"{name} {spent[part]:.2f}" for part, name in names.items()]
+    return f"seconds: {', '.join([f'reading {read_s:.2f}', *parts])}"
 
 
 def read_problems(
@@ -138,15 +138,15 @@ def read_problems(
     read_s = time.perf_counter() - begin
     if time_limit is not None and read_s > time_limit:
         warn(f"reading took {read_s:.1f} s, which --time_limit={time_limit:g} does not count")
-    found = []
-    for one in instances:
-        problem = problem_of(one, kind, penalty, weights, weight)
-        found.append((problem, _line_on(one, problem)))
-    return found, read_s
+    problems = []
+    for instance in instances:
+        problem = problem_of(instance, kind, penalty, weights, weight)
+        problems.append((problem, _line_on(instance, problem)))
+    return problems, read_s
 
 
-def _count(number: int, of: str) -> str:
-    return f"{number:,} {of}{'s' * (number != 1)}"
+def _count(count: int, of: str) -> str:
+    return f"{count:,} {of}{'s' * (count != 1)}"
 
 
 def _line_on(instance: Instance, problem: Problem) -> str:

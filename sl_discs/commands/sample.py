@@ -72,7 +72,7 @@ def _sample(given: Given) -> int:
     one_device_per_core()
     keep_programs()
     options = _options()
-    found, read_s = read_problems(
+    problems, read_s = read_problems(
         path,
         FLAGS.problem,
         FLAGS.format,
@@ -84,11 +84,12 @@ def _sample(given: Given) -> int:
     drawn: list[Samples] = []
     with notice_of_end(signal.SIGINT, said=_STOPPING) as notice:
         options = dataclasses.replace(options, interrupt=lambda: notice.given)
-        for number, (problem, given_in) in enumerate(found, start=1):
+        for number, (problem, line) in enumerate(problems, start=1):
             temperatures = options.temperatures or (options.lowest,)
-            say(f"{given_in}; temperature {', '.join(f'{one:.12g}' for one in temperatures)}")
+            say(f"{line}; temperature {', '.join(f'{value:.12g}' for value in temperatures)}")
             files = {
-                name: numbered(FLAGS[name].value, number, len(found)) for name in ("save", "plot")
+                name: numbered(FLAGS[name].value, number, len(problems))
+                for name in ("save", "plot")
             }
             samples = drawn_from(problem, options)
             drawn.append(samples)
@@ -99,9 +100,9 @@ def _sample(given: Given) -> int:
                 say(f"plot: {plot}")
             if notice.given:
                 break
-        interrupted = len(drawn) < len(found) or drawn[-1].interrupted
-        if len(drawn) < len(found):
-            say(f"Interrupted: {len(drawn)} of {len(found)} problems have draws.")
+        interrupted = len(drawn) < len(problems) or drawn[-1].interrupted
+        if len(drawn) < len(problems):
+            say(f"Interrupted: {len(drawn)} of {len(problems)} problems have draws.")
     for samples in drawn:
         say(printable(f"{samples.name}: {samples.verdict}"))
     if interrupted:
@@ -110,11 +111,13 @@ def _sample(given: Given) -> int:
 
 
 def _marginal_lines(samples: Samples, top: int) -> list[str]:
-    found = sorted(samples.marginals.items(), key=lambda row: abs(row[1].mean - 0.5))
-    rows = [(str(label), *numbers(one)) for label, one in found[:top]]
+    marginals = sorted(samples.marginals.items(), key=lambda row: abs(row[1].mean - 0.5))
+    rows = [(str(label), *numbers(marginal)) for label, marginal in marginals[:top]]
     lines = aligned([("variable", "P(x = 1)", "error"), *rows])
     left_out = (
-        [f"  (the {top} of {len(found):,} variables nearest to 1/2)"] if len(found) > top else []
+        [f"  (the {top} of {len(marginals):,} variables nearest to 1/2)"]
+        if len(marginals) > top
+        else []
     )
     return lines + left_out
 

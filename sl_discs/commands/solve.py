@@ -65,7 +65,7 @@ def _solve(given: Given) -> int:
     keep_programs()
     options = _options()
     leave_cards_alone([options.choose_engine()[0]])
-    found, read_s = read_problems(
+    problems, read_s = read_problems(
         path,
         FLAGS.problem,
         FLAGS.format,
@@ -77,34 +77,35 @@ def _solve(given: Given) -> int:
     done: list[tuple[Problem, Result]] = []
     good = True
     with notice_of_end(signal.SIGINT, said=_STOPPING) as notice:
-        for number, (problem, given_in) in enumerate(found, start=1):
-            say(given_in)
+        for number, (problem, line) in enumerate(problems, start=1):
+            say(line)
             result = annealed(
                 problem, dataclasses.replace(options, interrupt=lambda: notice.given, progress=True)
             )
-            held, words = verification(problem, result)
-            good &= held
+            correct, how = verification(problem, result)
+            good &= correct
             unproved = f"; no bound, since {problem.left_out}" if problem.left_out else ""
-            say(_summary(result, read_s, words + unproved))
+            say(_summary(result, read_s, how + unproved))
             if FLAGS.print:
                 say("\n".join(result.answer_lines()))
             done.append((problem, result))
-            plot = numbered(FLAGS.plot, number, len(found))
+            plot = numbered(FLAGS.plot, number, len(problems))
             if plot and not (result.rounds or len(result.edges)):
                 say("no plot: nothing was sampled")
             elif plot and or_warn(functools.partial(result.plot, plot)):
                 say(f"plot: {plot}")
             if notice.given:
                 break
-        interrupted = len(done) < len(found) or done[-1][1].stopped == "interrupt"
-        if len(done) < len(found):
-            say(f"Interrupted: {len(done)} of {len(found)} problems have an answer.")
+        interrupted = len(done) < len(problems) or done[-1][1].stopped == "interrupt"
+        if len(done) < len(problems):
+            say(f"Interrupted: {len(done)} of {len(problems)} problems have an answer.")
         if FLAGS.save and not FLAGS.save.endswith(".json"):
             for number, (_, result) in enumerate(done, start=1):
-                say(f"saved: {result.save(numbered(FLAGS.save, number, len(found)) or FLAGS.save)}")
+                target = numbered(FLAGS.save, number, len(problems)) or FLAGS.save
+                say(f"saved: {result.save(target)}")
         elif FLAGS.save:
             answers = Answers(
-                problem=found[0][0].kind,
+                problem=problems[0][0].kind,
                 answers=[result.answer for _, result in done],
                 file=path.name,
                 sha256=_digest_of(path),
@@ -226,14 +227,14 @@ def _check(given: Given) -> int:
             f"{path} differs from the file that was solved ({content.file}); answers are checked "
             "all the same"
         )
-    found, _ = read_problems(
+    problems_read, _ = read_problems(
         path,
         content.problem,
         CHECK_FLAGS.format,
         weights=bool(content.weights if CHECK_FLAGS.weights is None else CHECK_FLAGS.weights),
         weight=CHECK_FLAGS.weight or content.weight,
     )
-    problems = [problem for problem, _ in found]
+    problems = [problem for problem, _ in problems_read]
     if content.interrupted and len(answers) < len(problems):
         say(f"the run was interrupted: {len(answers)} of {len(problems)} problems have an answer")
         problems = problems[: len(answers)]
@@ -242,16 +243,16 @@ def _check(given: Given) -> int:
     good = True
     for problem, answer in zip(problems, answers, strict=True):
         value, feasible = recount(problem, answer)
-        held = feasible and value == answer.value
+        correct = feasible and value == answer.value
         why = ""
         if not feasible:
             why = ", which violates constraints"
-        elif not held:
+        elif not correct:
             why = ", not the claimed value"
-        verdict = "good" if held else "WRONG"
+        verdict = "good" if correct else "WRONG"
         counted = f"{answer.value:.12g} claimed, {value:.12g} counted{why}: {verdict}"
         say(f"{printable(problem.name)}: {counted}")
-        good &= held
+        good &= correct
     return 0 if good else 1
 
 

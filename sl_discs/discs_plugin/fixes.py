@@ -134,8 +134,8 @@ def _reverse_path(sampler, model, x, model_param, path, y, x_mask):
     """
     ll_y, log_prob, calls = sampler.get_local_dist(model, y, model_param, x_mask)
     log_sites, log_values = _sites_and_values(sampler, log_prob)
-    place = jnp.arange(log_sites.shape[1])
-    backwards = jnp.where(place < path["length"], path["length"] - 1 - place, place)
+    index = jnp.arange(log_sites.shape[1])
+    backwards = jnp.where(index < path["length"], path["length"] - 1 - index, index)
     order = jnp.take(path["order"], backwards, axis=1)
     ll_y2x = _log_prob_in_order(log_sites, order, path["length"])
     return ll_y, ll_y2x + _log_prob_of_values(log_values, x, path["changes"]), calls

@@ -196,7 +196,9 @@ def install(fixes: bool) -> None:
     """Puts the finder on `sys.meta_path` once; a further call only changes whether samplers are
     corrected.
     """
-    finder = next((one for one in sys.meta_path if isinstance(one, PluginFinder)), None)
+    finder = next(
+        (candidate for candidate in sys.meta_path if isinstance(candidate, PluginFinder)), None
+    )
     if finder is None:
         finder = PluginFinder()
         sys.meta_path.insert(0, finder)
@@ -278,13 +280,13 @@ class _BatchSampler(abc.ABC):
                 "chains": chains._replace(y=cond_for_batch(begins, _first, chains.y, key, noise))
             }
         if self._temperatures is not None:
-            given = jnp.asarray(model_param["temperature"])
+            temperature = jnp.asarray(model_param["temperature"])
             now = jnp.asarray(self._temperatures)[
                 jnp.minimum(state["steps"], len(self._temperatures) - 1)
             ]
             model_param = {
                 **model_param,
-                "temperature": jnp.broadcast_to(now, given.shape).astype(given.dtype),
+                "temperature": jnp.broadcast_to(now, temperature.shape).astype(temperature.dtype),
             }
         new_x, calls, chains, acceptance = self._move(model, rng, x, model_param, state, x_mask)
         return (

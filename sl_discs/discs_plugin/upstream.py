@@ -199,28 +199,28 @@ class AdaptedModel:
         """Returns the values, and gradients with respect to coordinates, which give the gains
         (`Sites.gains`).
         """
-        held = self._held(params, x)
-        value, grad = self._gradient(params.base, held)
+        held_x = self._held(params, x)
+        value, grad = self._gradient(params.base, held_x)
         if params.tilt is not None:
             grad = grad + (SPIN_LENGTH if self.states.sites.several else 2.0) * params.tilt
         if params.mask is not None:
             never = self._as_gradient(x, jnp.full_like(grad, _NEVER))
             grad = jnp.where(self.states.over_values(params.mask), grad, never)
-        return value + self._tilt_change(params, held), grad
+        return value + self._tilt_change(params, held_x), grad
 
     def logratio_in_neighborhood(self, params: AdaptedParams, x: Num[Array, "B *spin_shape"]):
         """Returns the values, the gains, how many evaluations they cost, and `neighbor(params, x,
         place)`.
         """
-        held = self._held(params, x)
-        value, gains, calls = self._ratios(params.base, held)
+        held_x = self._held(params, x)
+        value, gains, calls = self._ratios(params.base, held_x)
         if params.tilt is not None:
             gains = gains + jax.vmap(self.states.sites.tilt_gains)(
-                self.states.integers(held), params.tilt
+                self.states.integers(held_x), params.tilt
             )
         if params.mask is not None:
             gains = jnp.where(self.states.over_values(params.mask), gains, _NEVER)
-        value = value + self._tilt_change(params, held)
+        value = value + self._tilt_change(params, held_x)
         return value, gains, calls, lambda params, x, place: self.states.neighbour(x, place)
 
     def _gradient(self, params: Any, x: Num[Array, "B *spin_shape"]):

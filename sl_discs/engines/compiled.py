@@ -190,11 +190,11 @@ def digest_of_sources(loop: Path) -> str:
       loop: the file that defines the loops.
     """
     package = Path(__file__).parents[1]
-    found = hashlib.sha256(loop.read_bytes())
+    content = hashlib.sha256(loop.read_bytes())
     for source in sorted(path for pattern in _SOURCES for path in package.glob(pattern)):
-        found.update(f"\0{source.relative_to(package).as_posix()}\0".encode())
-        found.update(source.read_bytes())
-    return found.hexdigest()
+        content.update(f"\0{source.relative_to(package).as_posix()}\0".encode())
+        content.update(source.read_bytes())
+    return content.hexdigest()
 
 
 # Programs that compile faster are not worth a file.

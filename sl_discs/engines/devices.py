@@ -72,12 +72,12 @@ _lost_card = False
 
 def _in_use() -> bool:
     """Returns whether JAX has started its devices, whose number can then no longer be set."""
-    number = jax.config.jax_num_cpu_devices  # type: ignore[attr-defined]
+    count = jax.config.jax_num_cpu_devices  # type: ignore[attr-defined]
     try:
-        jax.config.update("jax_num_cpu_devices", number + 1)
+        jax.config.update("jax_num_cpu_devices", count + 1)
     except RuntimeError:
         return True
-    jax.config.update("jax_num_cpu_devices", number)
+    jax.config.update("jax_num_cpu_devices", count)
     return False
 
 
@@ -130,15 +130,15 @@ def describe_machine() -> str:
     cores.
     """
     try:
-        found = re.search(r"^model name\s*: (.+)$", Path("/proc/cpuinfo").read_text(), re.MULTILINE)
+        match = re.search(r"^model name\s*: (.+)$", Path("/proc/cpuinfo").read_text(), re.MULTILINE)
     except OSError:
-        found = None
-    words = [
+        match = None
+    parts = [
         jax.devices()[0].device_kind,
-        found[1].strip() if found else platform.machine(),
+        match[1].strip() if match else platform.machine(),
         f"{num_cores()} cores",
     ]
-    return ", ".join(words)
+    return ", ".join(parts)
 
 
 def one_device_per_core() -> None:

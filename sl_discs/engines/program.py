@@ -388,8 +388,8 @@ def accept_swaps(
     """
     num_chains = value.shape[1]
     rate = 1 / jnp.broadcast_to(temperature, num_chains)
-    place = jnp.arange(num_chains) % ladder
-    is_tried = (place % 2 == interval % 2) & (place < ladder - 1)
+    rung = jnp.arange(num_chains) % ladder
+    is_tried = (rung % 2 == interval % 2) & (rung < ladder - 1)
     word, _ = jax.vmap(jax.vmap(draw_words, (0, None)), (0, None))(
         keys.observation, step.astype(jnp.uint32)
     )

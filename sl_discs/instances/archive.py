@@ -94,8 +94,10 @@ def _read(path: str | os.PathLike, table: _Table) -> list[dict[str, Any]]:
         bounds = starts if shape == "N" else ptr
         return array[k].item() if shape == "G" else array[int(bounds[k]) : int(bounds[k + 1])]
 
-    held = [(*table[name], array) for name, array in arrays.items() if table[name][0]]
-    return [{field: part(array, shape, k) for field, _, shape, array in held} for k in range(count)]
+    columns = [(*table[name], array) for name, array in arrays.items() if table[name][0]]
+    return [
+        {field: part(array, shape, k) for field, _, shape, array in columns} for k in range(count)
+    ]
 
 
 def _write(path: str | os.PathLike, table: _Table, instances: Sequence[Any]) -> None:
@@ -104,10 +106,10 @@ def _write(path: str | os.PathLike, table: _Table, instances: Sequence[Any]) -> 
     """
     of_sizes, of_starts, of_rows = tuple(table)[1:4]
     arrays: dict[str, Any] = {
-        of_starts: np.cumsum([0, *(len(getattr(one, of_rows)) for one in instances)])
+        of_starts: np.cumsum([0, *(len(getattr(instance, of_rows)) for instance in instances)])
     }
     for name, (field, kind, shape) in table.items():
-        parts = [getattr(one, field) for one in instances if field]
+        parts = [getattr(instance, field) for instance in instances if field]
         if shape == "G":
             arrays[name] = np.array(parts, _KINDS[kind][1])  # None becomes NaN
         elif field and (
@@ -172,12 +174,12 @@ def read_forms(path: str | os.PathLike) -> list[QuadraticForm]:
     """Reads all models of an archive, with their terms as they were given; InputError as
     `read_archive`.
     """
-    found = []
+    forms = []
     for k, parts in enumerate(_read(path, FORM_ARRAYS)):
         del parts["num_variables"]
         with errors_of(f"{path}: model {k}"):
-            found.append(QuadraticForm.from_arrays(**parts))
-    return found
+            forms.append(QuadraticForm.from_arrays(**parts))
+    return forms
 
 
 def write_forms(path: str | os.PathLike, forms: Sequence[QuadraticForm]) -> None:

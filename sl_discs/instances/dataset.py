@@ -367,9 +367,9 @@ def write_discs(
             f"{present[0]} is already there; choose another data_root, or overwrite it with "
             "--overwrite"
         )
-    if others := [path for path in present if path not in contents]:
+    if extra := [path for path in present if path not in contents]:
         raise InputError(
-            f"{others[0]} belongs to the same dataset and would be read as well; move it away first"
+            f"{extra[0]} belongs to the same dataset and would be read as well; move it away first"
         )
     return [own.write(path, graphs) for path, graphs in contents.items()]
 

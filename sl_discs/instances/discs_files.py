@@ -125,16 +125,16 @@ class DiscsFiles:
         graphs = []
         total = 0
         for path in files:
-            for number, (graph, reference) in enumerate(self._records_of(path)):
+            for index, (graph, reference) in enumerate(self._records_of(path)):
                 if total >= first and (stop is None or total < stop):
-                    name = path.stem if self.per_file == 1 else f"{path.name}[{number}]"
+                    name = path.stem if self.per_file == 1 else f"{path.name}[{index}]"
                     with errors_of(path):
                         if self.layout is None:
-                            found = conflict_graph(path.stem, read_cnf(path))
+                            loaded = conflict_graph(path.stem, read_cnf(path))
                         else:
-                            found = graph_from_networkx(graph, name, self.weighted, reference)
+                            loaded = graph_from_networkx(graph, name, self.weighted, reference)
                     graphs.append(
-                        dataclasses.replace(found, generated=bool(_mark(graph).get("generated")))
+                        dataclasses.replace(loaded, generated=bool(_mark(graph).get("generated")))
                     )
                 total += 1
         return graphs, total
@@ -167,8 +167,8 @@ class DiscsFiles:
         memory.
         """
         pairs = (
-            (networkx_graph(one, self.weighted), one.reference and float(one.reference))
-            for one in graphs
+            (networkx_graph(graph, self.weighted), graph.reference and float(graph.reference))
+            for graph in graphs
         )
 
         def write(file: BinaryIO) -> None:
@@ -187,8 +187,8 @@ def _mark(graph: Any) -> dict[str, Any]:
     """Returns what `networkx_graph` has written into the graph's attribute, if it is one of its
     graphs.
     """
-    found = getattr(graph, "graph", {}).get(_MARK)
-    return found if isinstance(found, dict) else {}
+    mark = getattr(graph, "graph", {}).get(_MARK)
+    return mark if isinstance(mark, dict) else {}
 
 
 def networkx_graph(graph: Graph, weighted: bool = False) -> nx.Graph:
@@ -371,23 +371,23 @@ _COUNTED = (
 _WIDTHS = _COUNTED | {ord("r"): 4, 0x95: 8}
 
 
-def _check_sizes(content: mmap.mmap, place: int) -> None:
+def _check_sizes(content: mmap.mmap, position: int) -> None:
     """Refuses a pickle with a length or a number of an object that its file is too short for, in
     linear time.
 
     The unpickler makes room for as much before it reads on, so that nine bytes would take
     gigabytes.
     """
-    while found := _PLAIN.match(content, place):
-        after = found.end() + 1
-        code = content[found.end() : after]
+    while match := _PLAIN.match(content, position):
+        after = match.end() + 1
+        code = content[match.end() : after]
         if code in (b".", b""):
             return
-        place = after + _WIDTHS.get(code[0], 0)
-        number = int.from_bytes(content[after:place], "little")
+        position = after + _WIDTHS.get(code[0], 0)
+        number = int.from_bytes(content[after:position], "little")
         if code[0] not in _WIDTHS or number >= len(content):
             raise pickle.UnpicklingError("it is cut short or damaged, or a length in it is wrong")
-        place += number if code[0] in _COUNTED else 0
+        position += number if code[0] in _COUNTED else 0
 
 
 def iter_pickles(path: str | os.PathLike) -> Iterator[Any]:

@@ -43,8 +43,8 @@ def exact_parts(values: Float64[np.ndarray, "M"]) -> tuple[list[Part], Part]:
     what is left of each number is smaller by as many bits, and after a few turns nothing is (Rump,
     Ogita and Oishi, 2008).
     """
-    places = np.flatnonzero(values)
-    rest = values[places]
+    nonzero = np.flatnonzero(values)
+    rest = values[nonzero]
     parts = []
     while len(rest) >= _FEW:
         largest = float(np.abs(rest).max())
@@ -53,12 +53,12 @@ def exact_parts(values: Float64[np.ndarray, "M"]) -> tuple[list[Part], Part]:
         # All numbers are below 2^e, and 2^k of them are more than there are.
         anchor = math.ldexp(1.0, math.frexp(largest)[1] + (len(rest) + 2).bit_length())
         leading = (anchor + rest) - anchor
-        parts.append((places, leading))
+        parts.append((nonzero, leading))
         rest = rest - leading
         left = rest != 0
-        places = places[left]
+        nonzero = nonzero[left]
         rest = rest[left]
-    return parts, (places, rest)
+    return parts, (nonzero, rest)
 
 
 def check_sum(name: str, *values: Float64[np.ndarray, "..."] | float) -> None:
@@ -255,21 +255,21 @@ class QuadraticForm:
         first, second = self.pairs.T
         both = free[first] & free[second]
         none = ~free[first] & ~free[second]
-        one = ~(both | none)
+        single = ~(both | none)
         inside, outside = (
-            np.where(free[first] == side, first, second)[one] for side in (True, False)
+            np.where(free[first] == side, first, second)[single] for side in (True, False)
         )
         summands: list[list[float]] = [[number] for number in self.linear.tolist()]
         for place, number in zip(
-            inside.tolist(), (self.couplings[one] * v[outside]).tolist(), strict=True
+            inside.tolist(), (self.couplings[single] * v[outside]).tolist(), strict=True
         ):
             summands[place].append(number)
         products = self.couplings * v[first] * v[second]
-        places = np.cumsum(free, dtype=np.int32) - 1
+        index = np.cumsum(free, dtype=np.int32) - 1
         return dataclasses.replace(
             self,
             linear=np.array([math.fsum(summands[place]) for place in np.flatnonzero(free)]),
-            pairs=places[self.pairs[both]],
+            pairs=index[self.pairs[both]],
             couplings=self.couplings[both],
             offset=math.fsum([self.offset, *(self.linear * v)[~free], *products[none]]),
             reference=None,
@@ -294,14 +294,14 @@ class FormValues:
         size = form.num_variables
         first = np.concatenate([form.pairs[:, 0], np.arange(size + 1, dtype=np.int32)])
         second = np.concatenate([form.pairs[:, 1], np.full(size + 1, size, np.int32)])
-        parts, (places, rest) = exact_parts(
+        parts, (nonzero, rest) = exact_parts(
             np.concatenate([form.couplings, form.linear, [form.offset]])
         )
         shape = size + 1, size + 1
         self._parts = [
             sparse.csr_matrix((part, (first[at], second[at])), shape) for at, part in parts
         ]
-        self._rest = first[places], second[places], rest
+        self._rest = first[nonzero], second[nonzero], rest
 
     def __call__(self, states: Int[np.ndarray, "B N"]) -> Float64[np.ndarray, "B"]:
         """Returns the form's value at each state of zeros and ones (a one is spin 1); sums are

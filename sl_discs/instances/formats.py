@@ -71,9 +71,9 @@ def _parsing(source: SourceFile, what: str, number: int | None = None) -> Iterat
         raise
     except Exception as error:
         missing = "no " if isinstance(error, KeyError) else ""
-        said = " ".join(f"{missing}{error}".split())[:200]
+        reason = " ".join(f"{missing}{error}".split())[:200]
         line = "" if number is None else f":{number}"
-        raise FormatError(f"{source.path}{line}: not {what} ({said}); correct the file") from None
+        raise FormatError(f"{source.path}{line}: not {what} ({reason}); correct the file") from None
 
 
 # Matrix Market: a square matrix, read as a graph or, for qubo and ising, as a matrix.
@@ -95,12 +95,12 @@ def read_matrix_market(source: SourceFile) -> own.Labelled:
     """Returns the graph of a file, or its model if the problem is qubo or ising; labels are
     1 to n.
     """
-    words, after = source.lines().first("the first line of a MatrixMarket file")
-    banner = re.fullmatch(_BANNER, b" ".join(words).lower())
+    cells, after = source.lines().first("the first line of a MatrixMarket file")
+    banner = re.fullmatch(_BANNER, b" ".join(cells).lower())
     if banner is None:
         raise after.error(
             after.after,
-            f"{show(b' '.join(words))} defines neither a graph nor a model; expected a matrix "
+            f"{show(b' '.join(cells))} defines neither a graph nor a model; expected a matrix "
             "that is coordinate or array, real, integer or pattern, and general or symmetric",
         )
     listed = banner[1] == b"coordinate"
@@ -239,9 +239,9 @@ def read_node_link(source: SourceFile) -> own.Labelled:
         return plain
 
     def distinct(pairs: Sequence[tuple[str, Any]]) -> _Attributes:
-        if len(found := dict(pairs)) < len(pairs):
-            raise ValueError(f"an object has one of the names {join_names(found, 'and')} twice")
-        return found
+        if len(unique := dict(pairs)) < len(pairs):
+            raise ValueError(f"an object has one of the names {join_names(unique, 'and')} twice")
+        return unique
 
     with _parsing(source, "a graph in node-link JSON"):
         data = json.loads(source.text, object_pairs_hook=distinct)
@@ -308,32 +308,32 @@ def read_edge_list(source: SourceFile) -> own.Labelled:
 def _attributed(source: SourceFile, nodes: _Nodes, edges: _Edges) -> own.Labelled:
     name = source.weight or "weight"
     labels = list(nodes)
-    place = {label: k for k, label in enumerate(labels)}
+    index = {label: k for k, label in enumerate(labels)}
     with _parsing(source, "a graph whose nodes are all listed"):
-        ends = np.array([(place[u], place[v]) for u, v, _ in edges], np.int64).reshape(-1, 2)
+        ends = np.array([(index[u], index[v]) for u, v, _ in edges], np.int64).reshape(-1, 2)
     rows = Rows(source, [np.fromiter((edge[side] for edge in edges), object) for side in (0, 1)])
-    given = [data[name] for *_, data in edges if name in data]
-    if len(given) == len(edges) > 0:
-        weights = real_array(f"{source.name}: {name} of edges", given)
+    values = [data[name] for *_, data in edges if name in data]
+    if len(values) == len(edges) > 0:
+        weights = real_array(f"{source.name}: {name} of edges", values)
         check_finite(source.name, lambda k: f"the {name} of edge {edges[k][:2]}", weights)
         rows.columns.append(weights)
-    elif given and not source.weight:
+    elif values and not source.weight:
         raise InputError(
             f"{source.name}: some edges have a weight and some have none; give every edge one"
         )
-    found = rows.graph(len(labels), (ends[:, 0], ends[:, 1]))
+    graph = rows.graph(len(labels), (ends[:, 0], ends[:, 1]))
     if of_nodes := {node: data[name] for node, data in nodes.items() if name in data}:
         try:
-            found = dataclasses.replace(
-                found, node_weights=checked_node_weights(source.name, of_nodes, labels)
+            graph = dataclasses.replace(
+                graph, node_weights=checked_node_weights(source.name, of_nodes, labels)
             )
         except InputError as error:
-            words = f"nodes have weights, which do not count ({error})"
-            source.remark(words, labels, at="node {!r}", of="nodes", lost=False)
+            message = f"nodes have weights, which do not count ({error})"
+            source.remark(message, labels, at="node {!r}", of="nodes", lost=False)
     of_edges = (((u, v), data) for u, v, data in edges)
-    _remark_on_numbers(source, "edges", of_edges, used=found.weights is not None)
-    _remark_on_numbers(source, "nodes", nodes.items(), used=found.node_weights is not None)
-    return [(found, labels)]
+    _remark_on_numbers(source, "edges", of_edges, used=graph.weights is not None)
+    _remark_on_numbers(source, "nodes", nodes.items(), used=graph.node_weights is not None)
+    return [(graph, labels)]
 
 
 def _remark_on_numbers(
@@ -343,9 +343,9 @@ def _remark_on_numbers(
     are used.
     """
     of = "" if used or source.weight else what
-    for name, places in other_numbers(given, source.weight).items():
-        words = f"{what} have numbers under {name!r} that do not count; weight={name} uses them"
-        source.remark(words, places, at=what[:-1] + " {!r}", of=of, lost=what == "edges")
+    for name, rows in other_numbers(given, source.weight).items():
+        message = f"{what} have numbers under {name!r} that do not count; weight={name} uses them"
+        source.remark(message, rows, at=what[:-1] + " {!r}", of=of, lost=what == "edges")
 
 
 # All formats.
@@ -367,7 +367,7 @@ def read_npz_archive(source: SourceFile) -> own.Labelled:
     )
     unknown = [name for name in names if name not in table]
     source.remark("arrays are left out, which are none of this format", unknown, at="{}")
-    return [(one, range(one.num_variables)) for one in read(source.path)]
+    return [(instance, range(instance.num_variables)) for instance in read(source.path)]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -476,10 +476,10 @@ def _check_separators(source: SourceFile) -> None:
     in numbers.
     """
     _, line = next(iter(source.lines(b"#", b"%")), (0, b" "))
-    words = line.split(None, 1)
-    if not (words and re.search(b"[,;]$" if len(words) > 1 else b"[,;]", words[0])):
+    cells = line.split(None, 1)
+    if not (cells and re.search(b"[,;]$" if len(cells) > 1 else b"[,;]", cells[0])):
         return
-    marks = "';,' ' .'" if b";" in words[0] else "',' ' '"
+    marks = "';,' ' .'" if b";" in cells[0] else "',' ' '"
     raise NotSupported(
         f"{source.path}: columns parted by commas or semicolons; part them by blanks: tr {marks} < "
         f"{shlex.quote(str(source.path))} > NEW.edges, or see docs/files.md"

@@ -306,12 +306,12 @@ def mis_rb(r: str) -> Generator:
     """
     ranges = {"200": ((20, 24), (5, 11), (200, 300)), "800": ((40, 54), (20, 24), (800, 1200))}
     groups, sizes, nodes = _one_of("rb", r, ranges)
-    words = (
+    description = (
         f"Model RB, {groups[0]}..{groups[1]} cliques of {sizes[0]}..{sizes[1]} nodes, p in "
         "(0.3, 1), unplanted"
     )
     sample = functools.partial(draw_mis_rb, groups=groups, sizes=sizes, nodes=nodes)
-    return Generator(f"mis/rb/{r}", 500, words, sample)
+    return Generator(f"mis/rb/{r}", 500, description, sample)
 
 
 def maxcut_er(r: str) -> Generator:

@@ -275,13 +275,13 @@ def other_numbers(
       given: edges or nodes, each with its attributes.
       used: a name that is not meant.
     """
-    found: dict[str, list[Any]] = {}
+    numbers_by_name: dict[str, list[Any]] = {}
     for place, attributes in given:
         for name, value in attributes.items():
             number = isinstance(value, numbers.Real) and not isinstance(value, bool)
             if number and name not in (*_NAMES, used):
-                found.setdefault(str(name), []).append(place)
-    return found
+                numbers_by_name.setdefault(str(name), []).append(place)
+    return numbers_by_name
 
 
 def check_size(name: str, num_nodes: int) -> None:
@@ -337,8 +337,8 @@ def first_rows(codes: Int64[np.ndarray, "E"]) -> Int64[np.ndarray, "E"]:
     """Returns for each number the row in which it first appeared."""
     if not have_repeats(codes):
         return np.arange(len(codes))
-    _, first, place = np.unique(codes, return_index=True, return_inverse=True)
-    return first[place.reshape(-1)]
+    _, first, code = np.unique(codes, return_index=True, return_inverse=True)
+    return first[code.reshape(-1)]
 
 
 # The complement of a graph: its cliques are the independent sets of the graph, and the other way
@@ -370,13 +370,13 @@ def complement(graph: Graph) -> Graph:
         )
     missing = np.ones(n, bool)
     near = graph.neighbours
-    others = []
+    neighbours = []
     for node in range(n):
         missing[:] = True
         missing[near.others[near.starts[node] : near.starts[node + 1]]] = False
-        others.append(np.flatnonzero(missing[node + 1 :]).astype(np.int32) + node + 1)
-    heads = np.repeat(np.arange(n, dtype=np.int32), [len(one) for one in others])
-    edges = np.stack([heads, np.concatenate(others)], axis=1)
+        neighbours.append(np.flatnonzero(missing[node + 1 :]).astype(np.int32) + node + 1)
+    heads = np.repeat(np.arange(n, dtype=np.int32), [len(row) for row in neighbours])
+    edges = np.stack([heads, np.concatenate(neighbours)], axis=1)
     return Graph.from_arrays(graph.name, n, edges, node_weights=graph.node_weights)
 
 
@@ -405,10 +405,10 @@ class PickledGraph:
         if not isinstance(state, dict):
             raise pickle.UnpicklingError("a networkx graph without its attributes")
         for ours, names in (("nodes", ("_node", "node")), ("_adj", ("_adj", "adj"))):
-            found = next((state[name] for name in names if name in state), None)
-            if not isinstance(found, dict):
+            graph = next((state[name] for name in names if name in state), None)
+            if not isinstance(graph, dict):
                 raise pickle.UnpicklingError(f"a networkx graph without the dictionary {names[0]}")
-            setattr(self, ours, found)
+            setattr(self, ours, graph)
         if isinstance(state.get("graph"), dict):
             self.graph = state["graph"]
 

@@ -35,10 +35,10 @@ def _number_labels(rows: Rows) -> tuple[Sequence[int], np.ndarray]:
     """Returns the distinct numbers in the first two columns in ascending order, and the columns as
     their places.
     """
-    numbers, places = np.unique(np.concatenate(rows.columns[:2]), return_inverse=True)
+    numbers, indices = np.unique(np.concatenate(rows.columns[:2]), return_inverse=True)
     labels = numbers.tolist()
     gapless = labels and labels[-1] - labels[0] == len(labels) - 1
-    return range(labels[0], labels[-1] + 1) if gapless else tuple(labels), places.reshape(2, -1)
+    return range(labels[0], labels[-1] + 1) if gapless else tuple(labels), indices.reshape(2, -1)
 
 
 def _write_lines(path: str | os.PathLike, *lines: Iterable[str]) -> None:
@@ -69,8 +69,8 @@ def read_rudy(source: SourceFile) -> Labelled:
     rows = lines.rows(("ii", "iif"), "an edge and its weight, 'i j w'")
     lines.check_count(num_edges, len(rows.columns[0]), "edges")
     u, v = rows.indices(1, num_nodes)
-    words = "edge {0} {1} is listed a second time; give each edge once, in one direction"
-    rows.refuse_repeats(edge_codes(u, v, num_nodes), words)
+    message = "edge {0} {1} is listed a second time; give each edge once, in one direction"
+    rows.refuse_repeats(edge_codes(u, v, num_nodes), message)
     return [(rows.graph(num_nodes, (u, v)), range(1, num_nodes + 1))]
 
 
@@ -117,22 +117,25 @@ def read_dimacs(source: SourceFile) -> Labelled:
         rows = lines.rows(("ii",), "an edge, 'i j'")
     else:
         letters = {b"c", b"d", b"e", b"n", b"v", b"x"}
-        of = {one: dataclasses.replace(lines, skipped=tuple(letters - {one})) for one in letters}
+        of = {
+            letter: dataclasses.replace(lines, skipped=tuple(letters - {letter}))
+            for letter in letters
+        }
         rows = of[b"e"].rows(("eii",), "an edge, 'e i j'")
         weights = _dimacs_weights(
             num_nodes, of[b"n"].rows(("nif",), "the weight of a node, 'n i w'")
         )
-        unused = {one: [number for number, _ in of[one]] for one in (b"d", b"v", b"x")}
+        unused = {letter: [number for number, _ in of[letter]] for letter in (b"d", b"v", b"x")}
         if unused[b"v"] and not unused[b"d"]:
             if weights is not None:
                 raise FormatError(
                     f"{source.path}: weights of nodes on lines 'n' and on lines 'v'; keep one kind"
                 )
-            words = "the weight of a node, 'v i w', where no line 'd' says that it is a place"
-            weights = _dimacs_weights(num_nodes, of[b"v"].rows(("vif",), words))
+            message = "the weight of a node, 'v i w', where no line 'd' says that it is a place"
+            weights = _dimacs_weights(num_nodes, of[b"v"].rows(("vif",), message))
             unused[b"v"] = []
-        places = sorted(itertools.chain(*unused.values()))
-        source.remark("lines 'd', 'v' and 'x' do not count", places, of="nodes", lost=False)
+        line_numbers = sorted(itertools.chain(*unused.values()))
+        source.remark("lines 'd', 'v' and 'x' do not count", line_numbers, of="nodes", lost=False)
     graph = rows.graph(num_nodes, rows.indices(1, num_nodes))
     listed = len(rows.columns[0])
     if promised not in (listed, graph.num_edges, 2 * graph.num_edges):
@@ -223,22 +226,22 @@ def edge_lines(source: SourceFile) -> tuple[Lines, list[bytes], list[int], list[
     no blank after their mark.
     """
     lines = source.lines(b"#", b"%")
-    words, rest = lines.first(EDGE_LINE)
+    header, rest = lines.first(EDGE_LINE)
     heading = []
-    if is_heading(words):
+    if is_heading(header):
         lines = rest
         heading = [rest.after]
-        words, _ = lines.first(EDGE_LINE)
+        header, _ = lines.first(EDGE_LINE)
     marked = []
     for number, line in dataclasses.replace(lines, skipped=()):
         if line.startswith(lines.skipped):
             parts = line.split(None, 2)
-            alike = len(parts) == min(len(words), 3) and all(
-                is_real(one) or one[:1] == b"{" for one in parts[2:]
+            alike = len(parts) == min(len(header), 3) and all(
+                is_real(cell) or cell[:1] == b"{" for cell in parts[2:]
             )
             if alike and parts[0].strip(b"#%") and not is_heading(parts):
                 marked.append(number)
-    return lines, words, heading, marked
+    return lines, header, heading, marked
 
 
 def read_numbered_edges(source: SourceFile, lines: Lines, marked: list[int]) -> Labelled:
@@ -271,9 +274,9 @@ def read_metis(source: SourceFile) -> Labelled:
     at, own, near = (array.array("q") for _ in range(3))
     ends: list[int] = []
     for node, (number, line) in enumerate(lines, 1):
-        words = line.split()
+        cells = line.split()
         if node > num_nodes:
-            if words:
+            if cells:
                 raise lines.error(
                     number,
                     f"{show(line)} after the last of {num_nodes} nodes; remove it or correct the "
@@ -281,9 +284,9 @@ def read_metis(source: SourceFile) -> Labelled:
                 )
             continue
         if (
-            not all(map(is_whole, words))
-            or len(words) < skipped
-            or (len(words) - skipped) % (1 + weighted)
+            not all(map(is_whole, cells))
+            or len(cells) < skipped
+            or (len(cells) - skipped) % (1 + weighted)
         ):
             usage = (
                 f"whole numbers, {skipped} of the node and then {1 + weighted} for each "
@@ -293,8 +296,8 @@ def read_metis(source: SourceFile) -> Labelled:
                 number, f"{show(line)} where every line should be {usage}; correct the line"
             )
         at.append(number)
-        own.extend(map(int, words[:skipped]))
-        near.extend(map(int, words[skipped:]))
+        own.extend(map(int, cells[:skipped]))
+        near.extend(map(int, cells[skipped:]))
         ends.append(len(near) // (1 + weighted))
     lines.check_count(num_nodes, len(at), "lines, one a node")
     counts = np.diff(ends, prepend=0)
@@ -338,18 +341,18 @@ def offset_of(source: SourceFile) -> float:
     FormatError for two, for one that is no number, and for a scale other than 1, which programs
     take differently.
     """
-    found: dict[str, float] = {}
+    offsets: dict[str, float] = {}
     for match in _CONSTANT.finditer(source.text):
         word, marked, bare = match.groups()
         number = marked or bare
         name = "scale" if word.lower() == b"scale" else "offset"
-        if name in found or not is_real(number) or (name == "scale" and float(number) != 1):
+        if name in offsets or not is_real(number) or (name == "scale" and float(number) != 1):
             raise FormatError(
                 f"{source.path}: a comment with the {name} {show(number)}; expected one offset, "
                 "a number, and no scale other than 1"
             )
-        found[name] = float(number)
-    return found.get("offset", 0.0)
+        offsets[name] = float(number)
+    return offsets.get("offset", 0.0)
 
 
 def read_qbsolv(source: SourceFile) -> Labelled:
@@ -390,11 +393,11 @@ def read_biqmac(source: SourceFile, *, maximise: bool = False) -> Labelled:
     rows = lines.rows(("iif",), "an entry of the matrix, 'i j q'")
     lines.check_count(count, len(rows.columns[0]), "entries")
     i, j = rows.indices(1, size)
-    words = (
+    message = (
         "the entry of {0} and {1} was given before; give each pair once, which counts for both "
         "entries"
     )
-    rows.refuse_repeats(edge_codes(i, j, size), words)
+    rows.refuse_repeats(edge_codes(i, j, size), message)
     values = np.where(i == j, 1.0, 2.0) * rows.columns[2]
     form = QuadraticForm.from_entries(
         source.name, size, i, j, values, offset_of(source), maximise=maximise

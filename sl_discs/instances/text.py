@@ -200,8 +200,8 @@ class Lines:
         The group `nodes` of the pattern is a number of nodes, at least 1. FormatError, with the
         usage, for another line.
         """
-        words, lines = self.first(f"the header {usage}")
-        match = re.fullmatch(pattern, line := b" ".join(words))
+        cells, lines = self.first(f"the header {usage}")
+        match = re.fullmatch(pattern, line := b" ".join(cells))
         if match is None:
             raise self.error(lines.after, f"{show(line)} is not a header; write {usage}")
         num_nodes = int(match["nodes"])
@@ -215,14 +215,14 @@ class Lines:
         )
         return match, lines
 
-    def check_count(self, promised: int, found: int, what: str) -> None:
+    def check_count(self, promised: int, counted: int, what: str) -> None:
         """Compares the number that the header in the line before these promises with the number
         found.
         """
-        if promised != found:
+        if promised != counted:
             raise self.error(
                 self.after,
-                f"the header promises {promised} {what}, but there are {found}; is the file cut "
+                f"the header promises {promised} {what}, but there are {counted}; is the file cut "
                 "short?",
             )
 
@@ -237,7 +237,7 @@ class Lines:
           what: a line should be, for messages.
         """
         width = next((len(line.split(None, _MOST_WORDS)) for _, line in self), 0)
-        layout = next((one for one in layouts if len(one) == width), layouts[0])
+        layout = next((candidate for candidate in layouts if len(candidate) == width), layouts[0])
         numbers = array.array("q")
 
         def counted() -> Iterator[bytes]:
@@ -292,9 +292,9 @@ class Lines:
         """Returns the error for the first line that is not in the layout."""
         checks = [{"i": is_whole, "f": is_real}.get(kind, kind.encode().__eq__) for kind in layout]
         for number, line in self:
-            words = line.split(None, _MOST_WORDS)
-            if len(words) != len(layout) or not all(
-                check(word) for check, word in zip(checks, words, strict=True)
+            cells = line.split(None, _MOST_WORDS)
+            if len(cells) != len(layout) or not all(
+                check(word) for check, word in zip(checks, cells, strict=True)
             ):
                 return self.error(
                     number, f"{show(line)} where every line should be {what}; correct the line"
@@ -325,12 +325,12 @@ class Rows:
 
     def remark(self, marked: np.ndarray, what: str, of: str = "any") -> None:
         """Adds a remark on the rows that are marked."""
-        found = self.only(marked)
-        if found.numbers is not None:
-            self.source.remark(what, found.numbers, of=of)
+        marked_rows = self.only(marked)
+        if marked_rows.numbers is not None:
+            self.source.remark(what, marked_rows.numbers, of=of)
         else:
             self.source.remark(
-                what, np.stack(found.columns[:2], axis=1).tolist(), at="edge {}", of=of
+                what, np.stack(marked_rows.columns[:2], axis=1).tolist(), at="edge {}", of=of
             )
 
     def only(self, kept: np.ndarray) -> Rows:
@@ -345,8 +345,8 @@ class Rows:
         if bad.any():
             row = int(np.argmax(bad))
             line = "" if self.numbers is None else f":{self.numbers[row]}"
-            words = message.format(*(column[row] for column in self.columns))
-            raise FormatError(f"{self.source.path}{line}: {words}")
+            cells = message.format(*(column[row] for column in self.columns))
+            raise FormatError(f"{self.source.path}{line}: {cells}")
 
     def refuse_repeats(self, codes: np.ndarray, message: str) -> None:
         """Raises for the first row whose code an earlier one has."""

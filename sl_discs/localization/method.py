@@ -92,8 +92,8 @@ def method_config(name: str) -> config_dict.ConfigDict:
     )
 
 
-def _complete(name: str, given: Mapping[str, Any], defaults: Mapping[str, Any]) -> dict[str, Any]:
-    unknown = sorted(set(given) - set(defaults))
+def _complete(name: str, fields: Mapping[str, Any], defaults: Mapping[str, Any]) -> dict[str, Any]:
+    unknown = sorted(set(fields) - set(defaults))
     if unknown:
         near = difflib.get_close_matches(unknown[0], defaults, 1)
         hint = f", and {near[0]!r} is the nearest" if near else ""
@@ -103,7 +103,7 @@ def _complete(name: str, given: Mapping[str, Any], defaults: Mapping[str, Any]) 
             f"sampler {name!r} has no field {unknown[0]!r}{hint}; known: {', '.join(defaults)}"
         )
     return {
-        field: _checked(field, given.get(field, default), default)
+        field: _checked(field, fields.get(field, default), default)
         for field, default in defaults.items()
     }
 
@@ -145,7 +145,9 @@ def build_method(fields: Mapping[str, Any]) -> Method:
     name = own_name(_checked("name", fields.get("name", ""), "gwg"))
     known = method_fields(name)
     given = {
-        one: fields[one] for one in fields if one in known or one not in IGNORED_SAMPLER_FIELDS
+        field: fields[field]
+        for field in fields
+        if field in known or field not in IGNORED_SAMPLER_FIELDS
     }
     values = _complete(name, given, known)
     base = registered(name)

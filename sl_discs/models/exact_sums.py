@@ -83,7 +83,7 @@ def enumerate_law(terms: Terms, temperature: float) -> EnumeratedLaw:
         law = np.exp((values - largest) / temperature)
     total = law.sum()
     # Relative to the largest value, beside which small weights of others would be lost.
-    others = total - 1 if total > 2 else np.delete(law, np.argmax(values)).sum()
+    rest = total - 1 if total > 2 else np.delete(law, np.argmax(values)).sum()
     law /= total
     below = np.where(law > 0, values - largest, 0.0) / temperature  # without 0 * -inf
     mean = float(law @ below)
@@ -96,7 +96,7 @@ def enumerate_law(terms: Terms, temperature: float) -> EnumeratedLaw:
         )
     mean_value = largest + temperature * mean + terms.constant
     return EnumeratedLaw(
-        float(log_z), law, terms.num_sites, mean_value, variance, math.log1p(others) - mean
+        float(log_z), law, terms.num_sites, mean_value, variance, math.log1p(rest) - mean
     )
 
 

@@ -211,19 +211,19 @@ class Density(NamedTuple):
         """Returns the function at many states, -inf where it is NaN; InputError if it is +inf
         somewhere.
         """
-        found = checked(self.raw_values(states))
-        return np.where(np.isnan(found), -np.inf, found)
+        values = checked(self.raw_values(states))
+        return np.where(np.isnan(values), -np.inf, values)
 
     def raw_values(self, states: Int8[np.ndarray, "B N"]) -> Float64[np.ndarray, "B"]:
         """Returns the function at many states, a block at a time."""
         # Whole blocks, so that one program serves any number of states.
         filled = np.pad(states.astype(np.int8), ((0, -len(states) % _BLOCK), (0, 0)))
-        found = [
+        batches = [
             _values(self._function, (self.params, 0.0), filled[k : k + _BLOCK])
             for k in range(0, len(filled), _BLOCK)
         ]
-        check_not_traced(found)
-        return np.concatenate(found)[: len(states)].astype(np.float64)
+        check_not_traced(batches)
+        return np.concatenate(batches)[: len(states)].astype(np.float64)
 
     @property
     def _function(self) -> _AboveConstant:

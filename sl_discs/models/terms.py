@@ -355,10 +355,10 @@ def form_coefficients(form: QuadraticForm) -> Coefficients:
     if len(weights) > 1 and len(weights) == size * (size - 1) // 2:
         # A weight that more than half of them have is their median.
         most_common = np.partition(weights, len(weights) // 2)[len(weights) // 2]
-        others = weights != most_common
-        if 2 * np.count_nonzero(others) < len(weights):
-            edges = edges[others]
-            weights = weights[others]
+        uncommon = weights != most_common
+        if 2 * np.count_nonzero(uncommon) < len(weights):
+            edges = edges[uncommon]
+            weights = weights[uncommon]
             background = float(most_common)
     return terms._replace(edges=edges, weights=weights, background=background)
 

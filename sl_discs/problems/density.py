@@ -110,7 +110,7 @@ def from_log_density(
     )
 
 
-def _starts(density: Density, given: Any) -> tuple[Int8[np.ndarray, "S N"], float]:
+def _starts(density: Density, start: Any) -> tuple[Int8[np.ndarray, "S N"], float]:
     """Returns states at which the function is finite, and its value at the first of them;
     InputError for none.
     """
@@ -122,8 +122,8 @@ def _starts(density: Density, given: Any) -> tuple[Int8[np.ndarray, "S N"], floa
         shares = np.geomspace(1 / size, 0.5, _RANDOM_STATES // 2)
         states = rng.random((_RANDOM_STATES, size)) < np.concatenate([shares, 1 - shares])[:, None]
         states = np.concatenate([np.zeros((1, size)), np.ones((1, size)), states]).astype(np.int8)
-    if given is not None:
-        states = _checked_start(density.shape, given)
+    if start is not None:
+        states = _checked_start(density.shape, start)
     try:
         values = density.raw_values(states)
     except InputError:
@@ -142,22 +142,22 @@ def _starts(density: Density, given: Any) -> tuple[Int8[np.ndarray, "S N"], floa
             "finite, or -inf",
             "fn",
         )
-    found = np.isfinite(values)
-    if not found.any():
-        tried = "start" if given is not None else f"{len(states):,} states"
+    finite = np.isfinite(values)
+    if not finite.any():
+        tried = "start" if start is not None else f"{len(states):,} states"
         raise InputError(f"fn is -inf at {tried}; give start=x, an x at which it is finite", "fn")
-    states = states[found]
-    values = values[found]
+    states = states[finite]
+    values = values[finite]
     return states, float(values[0])
 
 
-def _checked_start(shape: tuple[int, ...], given: Any) -> Int8[np.ndarray, "1 N"]:
-    found = real_array("start", given)
-    if found.shape != shape or not np.isin(found, (0, 1)).all():
+def _checked_start(shape: tuple[int, ...], start: Any) -> Int8[np.ndarray, "1 N"]:
+    array = real_array("start", start)
+    if array.shape != shape or not np.isin(array, (0, 1)).all():
         raise InputError(
-            f"start has shape {found.shape}; expected zeros and ones of shape {shape}", "start"
+            f"start has shape {array.shape}; expected zeros and ones of shape {shape}", "start"
         )
-    return found.astype(np.int8).reshape(1, -1)
+    return array.astype(np.int8).reshape(1, -1)
 
 
 def _format_state(state: Int8[np.ndarray, "N"]) -> str:

@@ -177,7 +177,7 @@ def ising(
       InputError: no variables, arrays of other shapes, a number that is not finite, a key that is
         not a pair.
     """
-    h, J = ({} if one is None else one for one in (h, J))
+    h, J = ({} if terms is None else terms for terms in (h, J))
     h = of_series(f"{name}: h", h)
     size = None
     if isinstance(h, np.ma.MaskedArray):  # a masked entry is no field, and below no coupling
@@ -189,10 +189,10 @@ def ising(
         size = len(numbers)
         h = dict(enumerate(numbers))
     labels, rows, columns, couplings = _by_label(name, "J", J, size, h)
-    places = _places(name, labels, h)
+    positions = _places(name, labels, h)
     linear = np.zeros(len(labels))
-    linear[places] = _numbers(f"{name}: h", h)
-    _check_finite(name, "h", labels, places, places, linear[places])
+    linear[positions] = _numbers(f"{name}: h", h)
+    _check_finite(name, "h", labels, positions, positions, linear[positions])
     pairs = np.stack([rows, columns], axis=1)
     form = QuadraticForm.from_arrays(
         name, linear, pairs, couplings, offset, spins=True, maximise=maximise
@@ -227,9 +227,9 @@ def from_bqm(bqm: BinaryQuadraticModel, *, name: str = "bqm") -> Problem:
     labels = list(bqm.linear)
     if not labels:
         raise InputError(f"{name}: no variables; give at least one")
-    place = {label: k for k, label in enumerate(labels)}
+    index = {label: k for k, label in enumerate(labels)}
     linear = real_array(f"{name}: linear biases", [bqm.linear[label] for label in labels])
-    pairs = np.array([(place[u], place[v]) for u, v in bqm.quadratic], np.int64).reshape(-1, 2)
+    pairs = np.array([(index[u], index[v]) for u, v in bqm.quadratic], np.int64).reshape(-1, 2)
     couplings = real_array(f"{name}: quadratic biases", list(bqm.quadratic.values()))
     spins = bqm.vartype.name == "SPIN"
     form = QuadraticForm.from_arrays(name, linear, pairs, couplings, bqm.offset, spins=spins)
@@ -292,32 +292,32 @@ def _by_label(
         given = None
         if is_frame(terms):
             given, terms = matrix_of_frame(f"{name}: {what}", terms)
-        found, rows, columns, values = _of_matrix(name, what, terms)
-        labels = range(found) if given is None else in_order(given)
+        order, rows, columns, values = _of_matrix(name, what, terms)
+        labels = range(order) if given is None else in_order(given)
         if size is not None and not isinstance(labels, range):
             raise InputError(
                 f"{name}: {what} has labels and h has none; give h as a dict or Series"
             )
-        if size is not None and size != found:
+        if size is not None and size != order:
             raise InputError(
-                f"{name}: h has length {size}, but {what} {found} rows; expected [{found}]"
+                f"{name}: h has length {size}, but {what} {order} rows; expected [{order}]"
             )
     _check_finite(name, what, labels, rows, columns, values)
     return labels, rows, columns, values
 
 
 def _numbers(where: str, terms: Mapping) -> Float64[np.ndarray, "M"]:
-    found = real_array(where, list(terms.values()))
-    if found.ndim != 1:
+    array = real_array(where, list(terms.values()))
+    if array.ndim != 1:
         raise InputError(f"{where}: {next(iter(terms.values()))!r} where a real number is expected")
-    return found
+    return array
 
 
-def _labels_of(name: str, given: Iterable[Hashable]) -> Sequence[Hashable]:
+def _labels_of(name: str, wanted: Iterable[Hashable]) -> Sequence[Hashable]:
     """Labels in order of appearance; in ascending order, and a range without gaps, where all are
     whole numbers.
     """
-    labels: list[Any] = list(dict.fromkeys(given))
+    labels: list[Any] = list(dict.fromkeys(wanted))
     if not labels:
         raise InputError(f"{name}: no variables; give at least one term")
     whole = all(
@@ -327,11 +327,11 @@ def _labels_of(name: str, given: Iterable[Hashable]) -> Sequence[Hashable]:
 
 
 def _places(
-    name: str, labels: Sequence[Hashable], given: Iterable[Hashable]
+    name: str, labels: Sequence[Hashable], used: Iterable[Hashable]
 ) -> Int32[np.ndarray, "M"]:
-    place = {label: k for k, label in enumerate(labels)}
+    index = {label: k for k, label in enumerate(labels)}
     try:
-        return np.fromiter(map(place.__getitem__, given), np.int32)
+        return np.fromiter(map(index.__getitem__, used), np.int32)
     except KeyError as error:
         raise InputError(
             f"{name}: {error.args[0]!r} is not one of the labels {labels[0]!r} to "

@@ -442,12 +442,12 @@ class TwoImprovement:
         # `fsum` is rounded correctly, so a sum that is rounded to less than a weight is less.
         if chosen[node] or math.fsum(self._weights[out].tolist()) >= self._weights[node]:
             return False
-        for one in out:
-            chosen[one] = False
-            held[self._neighbours(one)] -= 1
+        for neighbour in out:
+            chosen[neighbour] = False
+            held[self._neighbours(neighbour)] -= 1
         self._add(chosen, held, node)
-        for one in out:
-            self._add_free(chosen, held, self._neighbours(one))
+        for neighbour in out:
+            self._add_free(chosen, held, self._neighbours(neighbour))
         return True
 
     def _exchangeable(self, chosen, held) -> Int[np.ndarray, "K"]:
@@ -477,13 +477,13 @@ class TwoImprovement:
         neighbours = self._neighbours(node)
         weights = self._weights
         group = neighbours[held[neighbours] == 1]
-        for one in group:
-            others = np.setdiff1d(group, np.append(self._neighbours(one), one))
-            if weights[others].max(initial=-np.inf) + weights[one] > weights[node]:
+        for first in group:
+            candidates = np.setdiff1d(group, np.append(self._neighbours(first), first))
+            if weights[candidates].max(initial=-np.inf) + weights[first] > weights[node]:
                 chosen[node] = False
                 held[neighbours] -= 1
-                self._add(chosen, held, one)
-                self._add_free(chosen, held, others)
+                self._add(chosen, held, first)
+                self._add_free(chosen, held, candidates)
                 self._add_free(chosen, held, np.sort(neighbours))
                 return True
         return False

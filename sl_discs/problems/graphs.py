@@ -296,8 +296,8 @@ def _maxclique_improve(graph: Graph) -> TwoImprovement | None:
 
 
 def _maxclique_most(edges: Edges, chosen: Bool[np.ndarray, "B N"]) -> Float64[np.ndarray, "B"]:
-    others = chosen.sum(axis=1, keepdims=True) - 1
-    return _most(edges, chosen, np.where(chosen, others - edges.inside_each(chosen), 0))
+    rest = chosen.sum(axis=1, keepdims=True) - 1
+    return _most(edges, chosen, np.where(chosen, rest - edges.inside_each(chosen), 0))
 
 
 MAXCLIQUE = GraphKind(
@@ -457,11 +457,11 @@ def register_problem(kind: GraphKind) -> Callable[..., Problem]:
         penalty: float = kind.penalty or PENALTY,
         name: str = "",
     ) -> Problem:
-        for what, given, counts in (
+        for what, example, counts in (
             ("weights", weights, kind.weighted),
             ("weight", weight, kind.weights_of_nodes),
         ):
-            if given is not None and not counts:
+            if example is not None and not counts:
                 raise InputError(f"{kind.name}: {what} has no effect here; leave it out")
         return _problem(kind, graph, weights, num_nodes, penalty, name, weight)
 
@@ -543,16 +543,16 @@ def _check_names(name: str, graph: nx.Graph, weight: str | None) -> None:
     """Warns of numbers of edges that do not count; InputError where no edge has the attribute that
     is named.
     """
-    found = [data for *_, data in graph.edges(data=True)]
-    if any((weight or "weight") in data for data in found):
+    attributes = [data for *_, data in graph.edges(data=True)]
+    if any((weight or "weight") in data for data in attributes):
         return
-    others = list(other_numbers((None, data) for data in found))
-    there = f"numbers of edges under {join_names(others)}" if others else "no numbers of edges"
-    if weight is not None and found:
+    unused = list(other_numbers((None, data) for data in attributes))
+    there = f"numbers of edges under {join_names(unused)}" if unused else "no numbers of edges"
+    if weight is not None and attributes:
         raise InputError(f"{name}: weights is {weight!r}, which no edge has; the graph has {there}")
-    if others:
+    if unused:
         warnings.warn(
-            f"{name}: {there} do not count; weights={others[0]!r} uses them", stacklevel=5
+            f"{name}: {there} do not count; weights={unused[0]!r} uses them", stacklevel=5
         )
 
 

@@ -249,10 +249,10 @@ class Problem(Generic[PosedOn]):
         low = -1 if self.spins else 0
         wrong = ~np.isin(values, (low, 1))
         if wrong.any():
-            place = int(np.argmax(wrong))
-            at = self.labels[place]
+            index = int(np.argmax(wrong))
+            at = self.labels[index]
             raise InputError(
-                f"{self.name}: the value at {at!r} is {values[place]}; expected {low} or 1"
+                f"{self.name}: the value at {at!r} is {values[index]}; expected {low} or 1"
             )
         return (values > 0).astype(np.int8)
 
@@ -299,10 +299,10 @@ def is_frame(table: Any) -> bool:
     return all(hasattr(table, name) for name in ("columns", "index", "to_numpy"))
 
 
-def is_series(given: Any) -> bool:
+def is_series(value: Any) -> bool:
     """Returns whether this is a pandas Series."""
-    return all(hasattr(given, name) for name in ("items", "index", "to_numpy")) and not hasattr(
-        given, "columns"
+    return all(hasattr(value, name) for name in ("items", "index", "to_numpy")) and not hasattr(
+        value, "columns"
     )
 
 

@@ -119,16 +119,16 @@ def draw_sites(
 
     def body(number, carry):
         sites, flips, speeds = carry
-        places = number * width + jnp.arange(width)
+        indices = number * width + jnp.arange(width)
         if replacement:
-            new = jax.vmap(lambda place: draw_site(keys.fold(key, place), weights))(places)
+            new = jax.vmap(lambda index: draw_site(keys.fold(key, index), weights))(indices)
         else:
             _, new = lax.top_k(speeds, width)
             speeds = speeds.at[new].set(0.0)
         # Also where JAX has 64 bits.
-        new = jnp.where(places < length, new, num_sites).astype(jnp.int32)
+        new = jnp.where(indices < length, new, num_sites).astype(jnp.int32)
         return (
-            lax.dynamic_update_slice(sites, new, (places[0],)),
+            lax.dynamic_update_slice(sites, new, (indices[0],)),
             flips.at[new].set(True, mode="drop"),
             speeds,
         )

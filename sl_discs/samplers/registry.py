@@ -206,7 +206,9 @@ def _dlmc(solver: str = INTERPOLATE, n: float = 3.0, **fields: Any) -> DLMC:
 
 def _passed_on(*own: str) -> dict[str, Any]:
     """Returns the fields that these factories pass on, all but their own."""
-    return {one.name: one.default for one in dataclasses.fields(DMALA) if one.name not in own}
+    return {
+        field.name: field.default for field in dataclasses.fields(DMALA) if field.name not in own
+    }
 
 
 # Adaptive as in DISCS's configs: one flip misses the published means

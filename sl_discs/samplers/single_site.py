@@ -71,8 +71,8 @@ class SingleSiteSampler(Sampler):
         """Returns the site that a step tries."""
         if self.scan == RANDOM:
             return draw_site(key, mask.astype(jnp.float32))
-        place = state.steps % jnp.sum(mask, dtype=jnp.int32)
-        return jnp.argmax(jnp.cumsum(mask) > place)
+        rank = state.steps % jnp.sum(mask, dtype=jnp.int32)
+        return jnp.argmax(jnp.cumsum(mask) > rank)
 
     def kernel(self, key, target, chain):
         x, field, state = chain

@@ -45,8 +45,8 @@ def shown(value: Any) -> str:
 
 def join_names(names: Iterable[str], joined: str = "or") -> str:
     """`mis, maxcut or maxclique`."""
-    *others, last = names
-    return f"{', '.join(others)} {joined} {last}" if others else last
+    *before, last = names
+    return f"{', '.join(before)} {joined} {last}" if before else last
 
 
 def text(name: str, value: Any) -> str:
@@ -142,15 +142,15 @@ def real_array(name: str, values: Any) -> Float64[np.ndarray, "..."]:
     """
     values = unmasked(name, values)
     try:
-        found = np.asarray(values)
+        array = np.asarray(values)
     except ValueError:
         raise InputError(
             f"{name}: rows of different lengths; expected numbers in a rectangular array"
         ) from None
     mixed = isinstance(values, list | tuple) and bool in set(map(type, values))
-    if found.dtype.kind in "iuf" and not mixed:
+    if array.dtype.kind in "iuf" and not mixed:
         return exact_doubles(name, values)
-    for value in values if mixed else found.ravel().tolist():
+    for value in values if mixed else array.ravel().tolist():
         try:
             if isinstance(value, bool | str | bytes):
                 raise TypeError
@@ -161,12 +161,12 @@ def real_array(name: str, values: Any) -> Float64[np.ndarray, "..."]:
 
 
 def keywords(
-    given: Iterable[str], arguments: Collection[str], sampler: str, fields: Collection[str]
+    names: Iterable[str], arguments: Collection[str], sampler: str, fields: Collection[str]
 ) -> None:
     """Names that are not among a function's own arguments must be fields of its sampler's
     config.
     """
-    for name in given:
+    for name in names:
         if name not in fields:
             near = difflib.get_close_matches(name, [*arguments, *fields])
             meant = f"did you mean {' or '.join(near)}? " if near else ""

@@ -187,14 +187,19 @@ def _fits(value: Any, hint: Any) -> bool:
     if hint is Any:
         return True
     if origin in (typing.Union, types.UnionType):
-        return any(_fits(value, one) for one in inner)
+        return any(_fits(value, hint_of_part) for hint_of_part in inner)
     if origin is tuple:
-        return isinstance(value, tuple) and all(_fits(one, inner[0]) for one in value)
+        return isinstance(value, tuple) and all(
+            _fits(hint_of_part, inner[0]) for hint_of_part in value
+        )
     if origin is Mapping:
-        return isinstance(value, dict) and all(_fits(one, inner[1]) for one in value.values())
+        return isinstance(value, dict) and all(
+            _fits(hint_of_part, inner[1]) for hint_of_part in value.values()
+        )
     if origin is Sequence:
         return isinstance(value, range) or (
-            isinstance(value, tuple) and all(_fits(one, inner[0]) for one in value)
+            isinstance(value, tuple)
+            and all(_fits(hint_of_part, inner[0]) for hint_of_part in value)
         )
     if hint in (int, float):
         return isinstance(value, int | hint) and not isinstance(value, bool)

@@ -27,8 +27,8 @@ def exact_doubles(name: str, values: Any) -> Float64[np.ndarray, "..."]:
     or no number.
     """
     try:
-        given = np.asarray(values)
-        numbers = given.astype(np.float64, copy=False)
+        array = np.asarray(values)
+        numbers = array.astype(np.float64, copy=False)
     except (TypeError, ValueError):
         raise InputError(f"{name} holds something that is not a number; give numbers") from None
     except OverflowError:
@@ -38,10 +38,10 @@ def exact_doubles(name: str, values: Any) -> Float64[np.ndarray, "..."]:
     large = np.abs(numbers) >= 2**53
     if large.any():
         # Among fractions NumPy has rounded whole numbers already.
-        given = given if isinstance(values, np.ndarray) else np.asarray(values, object)
-        for value, number in zip(given[large].tolist(), numbers[large].tolist(), strict=True):
+        array = array if isinstance(values, np.ndarray) else np.asarray(values, object)
+        for value, double in zip(array[large].tolist(), numbers[large].tolist(), strict=True):
             value = value.item() if isinstance(value, np.generic) else value
-            if value != number:
+            if value != double:
                 raise InputError(
                     f"{name}: {value} is beyond 2^53 and not exact in double precision; scale all "
                     "of them"

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from jaxtyping import Bool, Int
 
-from sl_discs.support.errors import InputError, MissingExtra
+from sl_discs.support.errors import MissingExtra
 from sl_discs.support.files import write_atomically
 from sl_discs.support.terminal import tell
 
@@ -43,18 +43,6 @@ def check_matplotlib() -> None:
             if isinstance(error, ModuleNotFoundError) and error.name == "matplotlib"
             else f"matplotlib cannot be imported, so no figure ({error})"
         ) from error
-
-
-def can_draw() -> bool:
-    """For studies with optional figures: whether figures can be drawn; if not, writes a line that
-    says why.
-    """
-    try:
-        check_matplotlib()
-    except InputError as error:
-        tell(f"warning: {error}")
-        return False
-    return True
 
 
 def new_figure(size: tuple[float, float], paint: Callable):
@@ -133,36 +121,32 @@ def paint_graph(
         the colours.
     """
     import networkx as nx  # imported here, as runs do without it
-    from matplotlib.collections import LineCollection
 
     graph = nx.empty_graph(len(chosen))
     graph.add_edges_from(edges.tolist())
-    found = nx.spring_layout(graph, seed=0)
-    places = np.array([found[node] for node in graph])
+    positions = nx.spring_layout(graph, seed=0)
+    is_small = len(chosen) <= _NAMED
     first, second = chosen[edges].T
     dark = first & second if inside else first != second
-    if len(edges) <= _MOST_EDGES:
-        axes.add_collection(
-            LineCollection(list(places[edges[~dark]]), colors="0.85", linewidths=0.7, zorder=1)
+    pale = ~dark if len(edges) <= _MOST_EDGES else np.zeros_like(dark)
+    for part, colour in ((pale, "0.85"), (dark, "0.45")):
+        nx.draw_networkx_edges(
+            graph, positions, edges[part].tolist(), width=0.7, edge_color=colour, ax=axes
         )
-    axes.add_collection(
-        LineCollection(list(places[edges[dark]]), colors="0.45", linewidths=0.7, zorder=1)
-    )
-    axes.autoscale_view()
-    size = 110 if len(chosen) <= _NAMED else 22
     for part, colour, name in ((chosen, COLOURS[5], names[0]), (~chosen, "white", names[1])):
-        axes.scatter(
-            *places[part].T,
-            s=size,
-            color=colour,
+        nx.draw_networkx_nodes(
+            graph,
+            positions,
+            np.flatnonzero(part).tolist(),
+            node_size=110 if is_small else 22,
+            node_color=colour,
             edgecolors="0.3",
             linewidths=0.7,
             label=name,
-            zorder=2,
+            ax=axes,
         )
-    for place, label in zip(places, labels, strict=True):
-        if len(chosen) <= _NAMED:
-            axes.annotate(str(label), place, ha="center", va="center", fontsize=6.5)
+    if is_small:
+        texts = dict(enumerate(map(str, labels)))
+        nx.draw_networkx_labels(graph, positions, texts, font_size=6.5, ax=axes)
     axes.legend(loc="upper left", bbox_to_anchor=(1, 1), frameon=False)
-    for spine in axes.spines.values():
-        spine.set_visible(False)
+    axes.axis("off")

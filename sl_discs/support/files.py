@@ -55,8 +55,8 @@ def write_together(files: Mapping[Path, Callable[[BinaryIO], object]]) -> None:
             "folder"
         ) from error
     finally:
-        for one in temporary.values():
-            _remove(one)
+        for path_beside in temporary.values():
+            _remove(path_beside)
 
 
 _TEMPORARY = re.compile(r"\.(probe\.)?[0-9a-f]{32}\.tmp")

@@ -20,20 +20,20 @@ def digest(content: dict[str, Any]) -> str:
 
 def differences(ours: dict[str, Any], theirs: dict[str, Any], prefix: str = "") -> list[str]:
     """Returns what differs between two identities, in words; `theirs` is the one that was found."""
-    words = []
+    lines = []
     for name in sorted(ours.keys() | theirs.keys()):
-        mine = ours.get(name)
-        other = theirs.get(name)
-        if isinstance(mine, dict) and isinstance(other, dict):
-            words += differences(mine, other, f"{prefix}{name}.")
-        elif mine != other:
-            short = all(len(json.dumps(value)) < 80 for value in (mine, other))
-            words.append(
-                f"{prefix}{name} {other!r} there, {mine!r} here"
+        our_value = ours.get(name)
+        their_value = theirs.get(name)
+        if isinstance(our_value, dict) and isinstance(their_value, dict):
+            lines += differences(our_value, their_value, f"{prefix}{name}.")
+        elif our_value != their_value:
+            short = all(len(json.dumps(value)) < 80 for value in (our_value, their_value))
+            lines.append(
+                f"{prefix}{name} {their_value!r} there, {our_value!r} here"
                 if short
                 else f"another {prefix}{name}"
             )
-    return words
+    return lines
 
 
 def check_same(what: str, ours: dict[str, Any], theirs: dict[str, Any], advice: str) -> None:

@@ -105,9 +105,9 @@ def _open_lock(path: Path, flags: int) -> BinaryIO:
     """Opens a lock without changing it; OSError for a link, which may lead anywhere, and for a pipe
     or device.
     """
-    number = os.open(path, flags | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, 0o666)
-    file = os.fdopen(number, "r+b" if flags & os.O_RDWR else "rb", buffering=0)
-    if not stat.S_ISREG(os.fstat(number).st_mode):
+    descriptor = os.open(path, flags | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, 0o666)
+    file = os.fdopen(descriptor, "r+b" if flags & os.O_RDWR else "rb", buffering=0)
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
         file.close()
         raise OSError(errno.EINVAL, "not a regular file", str(path))
     return file

@@ -17,15 +17,15 @@ from sl_discs.support.errors import InputError
 _IMPORTED: dict[str, str] = {}
 
 
-def import_code(given: str) -> None:
+def import_code(source: str) -> None:
     """Imports a Python file, such as `samplers/mine.py`, or module, such as `mine.samplers`, once.
 
     What the code imports is also looked for in the file's folder, and a module in the working
     directory, after all other places. InputError if it does not exist, or raises an error.
     """
-    module = _file(given) if given.endswith(".py") or "/" in given else _module(given)
+    module = _file(source) if source.endswith(".py") or "/" in source else _module(source)
     path = getattr(module, "__file__", None)
-    _IMPORTED[given] = hashlib.sha256(Path(path).read_bytes()).hexdigest() if path else ""
+    _IMPORTED[source] = hashlib.sha256(Path(path).read_bytes()).hexdigest() if path else ""
 
 
 def imported() -> dict[str, str]:
@@ -36,17 +36,17 @@ def imported() -> dict[str, str]:
     return dict(_IMPORTED)
 
 
-def _file(given: str) -> types.ModuleType:
-    path = Path(given).resolve()
+def _file(source: str) -> types.ModuleType:
+    path = Path(source).resolve()
     if not path.is_file():
-        raise InputError(f"--import={given}: there is no such file")
+        raise InputError(f"--import={source}: there is no such file")
     name = path.stem
     spec = importlib.util.spec_from_file_location(name, path)
     if spec is None or spec.loader is None:
-        raise InputError(f"--import={given}: not a Python file, whose name ends in .py")
-    found = importlib.util.find_spec(name)
-    if found is not None and (found.origin is None or Path(found.origin).resolve() != path):
-        raise InputError(f"--import={given}: there already is a module {name}; rename the file")
+        raise InputError(f"--import={source}: not a Python file, whose name ends in .py")
+    known = importlib.util.find_spec(name)
+    if known is not None and (known.origin is None or Path(known.origin).resolve() != path):
+        raise InputError(f"--import={source}: there already is a module {name}; rename the file")
     if name in sys.modules:
         return sys.modules[name]
     _look_in(path.parent)
@@ -57,18 +57,18 @@ def _file(given: str) -> types.ModuleType:
     except (Exception, SystemExit) as error:
         del sys.modules[name]
         raise InputError(
-            f"--import={given}: {_line_of(error, path)}{_describe_error(error)}"
+            f"--import={source}: {_line_of(error, path)}{_describe_error(error)}"
         ) from error
     return module
 
 
-def _module(given: str) -> types.ModuleType:
+def _module(source: str) -> types.ModuleType:
     _look_in(Path.cwd())
     try:
-        return importlib.import_module(given)
+        return importlib.import_module(source)
     except (Exception, SystemExit) as error:
         raise InputError(
-            f"--import={given}: {_describe_error(error)}; expected FILE.py or a module's name"
+            f"--import={source}: {_describe_error(error)}; expected FILE.py or a module's name"
         ) from error
 
 

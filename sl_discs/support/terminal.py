@@ -21,7 +21,8 @@ def printable(text: str) -> str:
     `\\n`.
     """
     return "".join(
-        one if one.isprintable() else one.encode("unicode_escape").decode() for one in text
+        character if character.isprintable() else character.encode("unicode_escape").decode()
+        for character in text
     )
 
 
@@ -96,8 +97,8 @@ _EVERY_S = 60.0
 class Advance(Protocol):
     """Reports the progress of a run."""
 
-    def __call__(self, name: str, done: int, words: str = "") -> None:
-        """Reports that `done` more units of a sampler are done; `words` describe all units
+    def __call__(self, name: str, done: int, description: str = "") -> None:
+        """Reports that `done` more units of a sampler are done; `description` describe all units
         so far.
         """
 
@@ -140,13 +141,13 @@ class _Bar:
             self._bar.sp = tell  # what tqdm prints its lines with
         self._compiled = _compiled()
 
-    def update(self, done: int, words: str) -> None:
+    def update(self, done: int, description: str) -> None:
         before = self._compiled
         self._compiled = _compiled()
         self._bar.start_t += self._compiled - before
         self._bar.last_print_t += self._compiled - before
         self._bar.set_postfix_str(
-            "compiling" if done == self._bar.n == 0 else words, refresh=not self._in_log
+            "compiling" if done == self._bar.n == 0 else description, refresh=not self._in_log
         )
         self._bar.update(done)
 
@@ -169,19 +170,19 @@ def progress_bar(
       shown: whether to show anything.
     """
     if not shown:
-        yield lambda name, done, words="": None
+        yield lambda name, done, description="": None
         return
     bars: dict[str, _Bar] = {}
 
-    def advance(name: str, done: int, words: str = "") -> None:
+    def advance(name: str, done: int, description: str = "") -> None:
         if name not in bars:  # what is done by then, as before a resume, tells nothing of the rate
             title = printable(f"{name}, {label}" if label else name)
             bars[name] = _Bar(title, total, unit, done)
             done = 0
-        bars[name].update(done, words)
+        bars[name].update(done, description)
 
     try:
         yield advance
     finally:
-        for one in bars.values():
-            one.close()
+        for bar in bars.values():
+            bar.close()

@@ -235,16 +235,16 @@ def _check_kernel(sampler: Sampler, case: Case, starts: Int8[np.ndarray, "B N"])
     states = sampler.make_init_state(
         jax.random.key(0), len(x), target.sites.shape(target.num_sites)
     )
-    given = Chain(x, jax.vmap(target.init)(x), states)
+    chains = Chain(x, jax.vmap(target.init)(x), states)
     step = over_chains(
         lambda number, chain: sampler.kernel(sampler.step_key(root, number), target, chain)
     )
-    found = jax.eval_shape(step, jnp.arange(len(x)), given)
-    if not (isinstance(found, tuple) and len(found) == 2 and isinstance(found[0], Chain)):
+    returned = jax.eval_shape(step, jnp.arange(len(x)), chains)
+    if not (isinstance(returned, tuple) and len(returned) == 2 and isinstance(returned[0], Chain)):
         raise ConformanceError(
-            f"{who}.kernel returns a {type(found).__name__}; return the pair (Chain, Info)"
+            f"{who}.kernel returns a {type(returned).__name__}; return the pair (Chain, Info)"
         )
-    for part, before, after in zip(Chain._fields, given, found[0], strict=True):
+    for part, before, after in zip(Chain._fields, chains, returned[0], strict=True):
         if _describe(before) != _describe(after):
             raise ConformanceError(
                 f"{who}.kernel returns a chain whose {part} is {_describe(after)}; "

@@ -228,10 +228,10 @@ def numbers_of_flips(radius: float, most: int, frozen: bool) -> dict[int, float]
     lowest = np.floor(radius - 0.5)
     upper = radius - 0.5 - lowest
     chances = {lowest: 1 - upper, lowest + 1: upper} if frozen else {np.round(radius): 1.0}
-    found: dict[int, float] = collections.defaultdict(float)
+    by_count: dict[int, float] = collections.defaultdict(float)
     for number, chance in chances.items():
-        found[int(np.clip(number, 1, most))] += chance
-    return found
+        by_count[int(np.clip(number, 1, most))] += chance
+    return by_count
 
 
 def flip_a_path(sampler: Any, step: Step) -> Kernel:

@@ -41,7 +41,7 @@ from sl_discs.reproduction.report import bounds, levels_table, listed, number, t
 from sl_discs.reproduction.runs import CellResult, identity, load_result
 from sl_discs.reproduction.tuned import Candidate
 from sl_discs.support.documents import write_json
-from sl_discs.support.figures import COLOURS, can_draw, or_warn, save_figure
+from sl_discs.support.figures import COLOURS, or_warn, save_figure
 from sl_discs.support.files import write_text
 
 _LETTERS = {DEFAULTS: "(a)", SEARCHED: "(b)", NULL: "(c)", BOTH: "(d)", SAME_ANNEALING: "(f)"}
@@ -345,12 +345,7 @@ def write_report(
         blocks += ["\n".join(_in_short(rows)), _gain_table(shown), _pooled_table(data["pooled"])]
     blocks += _others(data)
     name = "claim.png"
-    if (
-        final
-        and shown
-        and can_draw()
-        and or_warn(lambda: draw_forest(shown, folder / name)) is not None
-    ):
+    if final and shown and or_warn(lambda: draw_forest(shown, folder / name)) is not None:
         blocks.append(f"![{name}]({name})")
     blocks.append(how_measured(measured))
     write_json(folder / "report.json", {"measured": measured, "claim": data}, allow_nan=False)

@@ -153,10 +153,10 @@ def _kind(tuning: Tuning, sampler: str, search: str) -> dict[str, Any]:
 def _until(notice: Notice, progress: Advance) -> Advance:
     """Returns a progress function that raises Interrupted once the command is told to stop."""
 
-    def advance(name: str, done: int, words: str = "") -> None:
+    def advance(name: str, done: int, description: str = "") -> None:
         if notice.given:
             raise Interrupted(FLAGS.storage)
-        progress(name, done, words)
+        progress(name, done, description)
 
     return advance
 

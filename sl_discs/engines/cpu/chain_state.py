@@ -151,23 +151,23 @@ class LoopChain(NamedTuple):
 
 def make_chain(size, coupled_dtype):
     """Allocates a chain."""
-    number = np.float32
-    place = np.uint32
+    float_type = np.float32
+    index_type = np.uint32
     dtypes = LoopChain(
-        spins=number,
+        spins=float_type,
         coupled=coupled_dtype,
         saved=coupled_dtype,
-        y=number,
-        mean=number,
-        base=number,
-        flipped=place,
-        sequence=place,
+        y=float_type,
+        mean=float_type,
+        base=float_type,
+        flipped=index_type,
+        sequence=index_type,
         picked=np.float64,
-        stamps=place,
-        touched=place,
-        fresh=number,
-        stale=number,
-        proposals=place,
+        stamps=index_type,
+        touched=index_type,
+        fresh=float_type,
+        stale=float_type,
+        proposals=index_type,
     )
     arrays = LoopChain(*(aligned_zeros(size, dtype) for dtype in dtypes))
     return arrays._replace(proposals=arrays.proposals[:1])
@@ -245,9 +245,9 @@ def flip_sites(chain, target, count):
     for k in range(count):
         site = chain.flipped[k]
         observed -= 2.0 * chain.y[site] * chain.spins[site]
-        one, other = flip(target, chain.spins, chain.coupled, site)
-        linear += one
-        pairs += other
+        of_linear, of_pairs = flip(target, chain.spins, chain.coupled, site)
+        linear += of_linear
+        pairs += of_pairs
     changes = Changes(linear, pairs, observed)
     if many:
         return changes, _ALL

@@ -305,11 +305,11 @@ def _write_state(spins, before, state):
 
 
 @inlined
-def _log(chains, c, spins, value, ladder, interval, found):
+def _log(chains, c, spins, value, ladder, interval, records):
     """Writes the value and the state at the end of an interval, and keeps the best of these."""
-    found.value[interval, c] = value
-    if found.states.shape[0] and c % ladder == 0:
-        _write_state(spins, chains.x[c], found.states[interval, c // ladder])
+    records.value[interval, c] = value
+    if records.states.shape[0] and c % ladder == 0:
+        _write_state(spins, chains.x[c], records.states[interval, c // ladder])
     if value > chains.best_logged[c]:
         chains.best_logged[c] = value
         _write_state(spins, chains.best_logged_x[c], chains.best_logged_x[c])
@@ -327,7 +327,7 @@ def _play_chain(
     ladder,
     first_interval,
     last_interval,
-    found,
+    records,
 ):
     """Runs one chain through some intervals; its arrays stay in the core's cache."""
     _enter(workspace, chains, c, program.localized)
@@ -348,7 +348,7 @@ def _play_chain(
     slope = _F(0)
     tilt_scale = _F(0)
     collected = _F(0)
-    steps_an_interval = program.rate.shape[1] // max(found.value.shape[0], 1)
+    steps_an_interval = program.rate.shape[1] // max(records.value.shape[0], 1)
     number = first_step + first_interval * steps_an_interval
     filled = number
     draws = 0
@@ -431,9 +431,9 @@ def _play_chain(
             number += done.steps
             left -= done.steps
             step += _P(done.steps)
-        found.acceptance[interval, c] = sum_acceptance / steps_an_interval
-        found.hops[interval, c] = sum_hops / steps_an_interval
-        _log(chains, c, spins, linear + scale * pairs, ladder, interval, found)
+        records.acceptance[interval, c] = sum_acceptance / steps_an_interval
+        records.hops[interval, c] = sum_hops / steps_an_interval
+        _log(chains, c, spins, linear + scale * pairs, ladder, interval, records)
     if program.localized:
         if number > last:
             _end_level(levels, level, chains, c, chain, collected)
@@ -447,7 +447,7 @@ def _play_chain(
 
 
 @entered
-def play(settings, program, target, chains, ladder, ladders, workspace, first_step, found):
+def play(settings, program, target, chains, ladder, ladders, workspace, first_step, records):
     """Runs L intervals of T/L steps on some ladders of chains; a chain without a ladder runs all of
     them at once.
 
@@ -460,14 +460,14 @@ def play(settings, program, target, chains, ladder, ladders, workspace, first_st
       ladders: [M] the numbers of the ladders to run, of this instance; others are not touched.
       workspace: working memory that only this call uses, for the size of the target.
       first_step: number of the first step.
-      found: `engines.arrays.Records`, output.
+      records: `engines.arrays.Records`, output.
     """
     in_long_vectors()
-    intervals = found.value.shape[0]
+    intervals = records.value.shape[0]
     together = 1 if ladder > 1 else max(intervals, 1)
-    for number in ladders:
+    for group in ladders:
         for interval in range(0, intervals, together):
-            for c in range(number * ladder, (number + 1) * ladder):
+            for c in range(group * ladder, (group + 1) * ladder):
                 _play_chain(
                     settings,
                     program,
@@ -479,9 +479,9 @@ def play(settings, program, target, chains, ladder, ladders, workspace, first_st
                     ladder,
                     interval,
                     interval + together,
-                    found,
+                    records,
                 )
             if ladder > 1:
                 site_steps.swap_neighbours(
-                    target.scale, chains, ladder, number, program.rate, first_step, interval, found
+                    target.scale, chains, ladder, group, program.rate, first_step, interval, records
                 )

@@ -63,8 +63,8 @@ def _instance_parts(parts: list[tuple[np.ndarray, Play]]) -> Play:
     order = np.argsort(np.concatenate([chosen for chosen, _ in parts]))
 
     def advance(chains, done, intervals, every):
-        found = [play(_take(chains, chosen), done, intervals, every) for chosen, play in parts]
-        chains, trace = (list(each) for each in zip(*found, strict=True))
+        played = [play(_take(chains, chosen), done, intervals, every) for chosen, play in parts]
+        chains, trace = (list(each) for each in zip(*played, strict=True))
         return (
             jax.tree.map(lambda *leaves: np.concatenate(leaves)[order], *chains),
             jax.tree.map(lambda *leaves: np.concatenate(leaves, axis=1)[:, order], *trace),

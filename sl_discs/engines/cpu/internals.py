@@ -76,7 +76,8 @@ class CalleeCompiler(CompilerBase):
         """Returns the pipelines, as `CompilerBase` requires."""
         passes = DefaultPassBuilder.define_nopython_pipeline(self.state)
         passes.passes = [
-            (_Lowering if one is NativeLowering else one, words) for one, words in passes.passes
+            (_Lowering if compiler_pass is NativeLowering else compiler_pass, description)
+            for compiler_pass, description in passes.passes
         ]
         passes.finalize()
         return [passes]
@@ -121,8 +122,8 @@ class _Kept(NullCache):
         key = self._key(signature, context.codegen())
         try:
             content = read_checked(self._path(key))
-            found, parts = (None, ()) if content is None else pickle.loads(content)
-            return CompileResult._rebuild(context, *parts) if found == key else None
+            loaded, parts = (None, ()) if content is None else pickle.loads(content)
+            return CompileResult._rebuild(context, *parts) if loaded == key else None
         # A version of numba, or of what it has pickled, that differs in spite of the key.
         except Exception:
             return None

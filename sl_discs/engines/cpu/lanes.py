@@ -93,13 +93,13 @@ def any_nonzero(typing_context, array):
         [kind] = signature.args
         [array] = arguments
         pointer = _pointer(context, builder, kind, array, word)
-        number = _number(context, builder, kind, array)
+        size = _number(context, builder, kind, array)
         zero = ir.Constant(ir.VectorType(word, WIDTH), None)
-        found = cgutils.alloca_once_value(builder, zero)
-        with cgutils.for_range(builder, number) as loop:
+        combined = cgutils.alloca_once_value(builder, zero)
+        with cgutils.for_range(builder, size) as loop:
             entry = builder.load(builder.gep(pointer, [loop.index]), align=64)
-            builder.store(builder.or_(builder.load(found), entry), found)
-        different = builder.icmp_signed("!=", builder.load(found), zero)
+            builder.store(builder.or_(builder.load(combined), entry), combined)
+        different = builder.icmp_signed("!=", builder.load(combined), zero)
         return builder.icmp_signed(
             "!=", builder.bitcast(different, ir.IntType(WIDTH)), ir.Constant(ir.IntType(WIDTH), 0)
         )
@@ -112,13 +112,13 @@ def add_multiple(typing_context, array, factor, other):
     """Adds factor * other to array, for float32 arrays [C]; C is a multiple of 16."""
 
     def codegen(context, builder, signature, arguments):
-        (one, _, two) = signature.args
+        (array_type, _, other_type) = signature.args
         (array, factor, other) = arguments
-        number = ir.FloatType()
-        size = _number(context, builder, one, array)
-        array = _pointer(context, builder, one, array, number)
-        other = _pointer(context, builder, two, other, number)
-        vector = ir.VectorType(number, WIDTH)
+        element = ir.FloatType()
+        size = _number(context, builder, array_type, array)
+        array = _pointer(context, builder, array_type, array, element)
+        other = _pointer(context, builder, other_type, other, element)
+        vector = ir.VectorType(element, WIDTH)
         first = builder.insert_element(
             ir.Constant(vector, ir.Undefined), factor, ir.Constant(ir.IntType(32), 0)
         )
@@ -126,12 +126,12 @@ def add_multiple(typing_context, array, factor, other):
             first, first, ir.Constant(ir.VectorType(ir.IntType(32), WIDTH), None)
         )
         with cgutils.for_range(builder, size) as loop:
-            place = builder.gep(array, [loop.index])
+            address = builder.gep(array, [loop.index])
             product = builder.fmul(
                 builder.load(builder.gep(other, [loop.index]), align=64), factor, flags=["contract"]
             )
-            total = builder.fadd(builder.load(place, align=64), product, flags=["contract"])
-            builder.store(total, place, align=64)
+            total = builder.fadd(builder.load(address, align=64), product, flags=["contract"])
+            builder.store(total, address, align=64)
         return context.get_dummy_value()
 
     return types.none(array, factor, other), codegen
@@ -144,13 +144,13 @@ def assume_whole(typing_context, size):
     """
 
     def codegen(context, builder, signature, arguments):
-        number = arguments[0]
-        zero = ir.Constant(number.type, 0)
+        argument = arguments[0]
+        zero = ir.Constant(argument.type, 0)
         kind = ir.FunctionType(ir.VoidType(), [ir.IntType(1)])
         assume = cgutils.get_or_insert_function(builder.module, kind, "llvm.assume")
-        low = builder.and_(number, ir.Constant(number.type, WIDTH - 1))
+        low = builder.and_(argument, ir.Constant(argument.type, WIDTH - 1))
         builder.call(assume, [builder.icmp_unsigned("==", low, zero)])
-        builder.call(assume, [builder.icmp_signed(">", number, zero)])
+        builder.call(assume, [builder.icmp_signed(">", argument, zero)])
         return context.get_dummy_value()
 
     return types.none(size), codegen
@@ -412,14 +412,16 @@ def _swap_neighbours(lanes, scale, ladder, rates, step, every, number, swaps):
 
 
 @called
-def _log(lanes, scale, every, ladder, interval, found):
-    for place in range(found.value.shape[1]):
+def _log(lanes, scale, every, ladder, interval, records):
+    for place in range(records.value.shape[1]):
         lane = lanes.lane_of[place]
-        found.value[interval, place] = lanes.sums[0, lane] + np.float64(scale) * lanes.sums[1, lane]
-        found.hops[interval, place] = lanes.sums[2, lane] / every
+        records.value[interval, place] = (
+            lanes.sums[0, lane] + np.float64(scale) * lanes.sums[1, lane]
+        )
+        records.hops[interval, place] = lanes.sums[2, lane] / every
     lanes.sums[2] = 0
-    for k in range(found.states.shape[1] if found.states.shape[0] else 0):
-        state = found.states[interval, k]
+    for k in range(records.states.shape[1] if records.states.shape[0] else 0):
+        state = records.states[interval, k]
         lane = lanes.lane_of[k * ladder]
         for site in range(_P(state.shape[0])):
             state[site] = lanes.spins[site, lane] > 0
@@ -466,13 +468,13 @@ def swap_clusters(target, spins, coupled, sums, memory, one, other, key0, key1):
     left = memory[0]
     order = memory[1]
     begins = memory[2]
-    apart = _U(0)
+    different = _U(0)
     for place in range(_P(target.open_sites.shape[0])):
         site = _P(target.open_sites[place])
         left[site] = spins[site, one] != spins[site, other]
-        apart += left[site]
-    wanted = _U(0 if target.symmetric and 2 * apart > target.open_sites.shape[0] else 1)
-    found = _P(0)
+        different += left[site]
+    wanted = _U(0 if target.symmetric and 2 * different > target.open_sites.shape[0] else 1)
+    num_clusters = _P(0)
     count = _P(0)
     largest = _P(0)
     most = _P(0)
@@ -492,13 +494,13 @@ def swap_clusters(target, spins, coupled, sums, memory, one, other, key0, key1):
                         left[neighbour] = _BIT - wanted
                         count += _BIT
             if count - begin > most:
-                largest = found
+                largest = num_clusters
                 most = count - begin
-            begins[found] = begin
-            found += _BIT
-    begins[found] = count
+            begins[num_clusters] = begin
+            num_clusters += _BIT
+    begins[num_clusters] = count
     word = _U(0)
-    for k in range(found):
+    for k in range(num_clusters):
         if k % _WORD == 0:
             word, _ = threefry(key0, key1, _U(k), DRAW)
         if k != largest and word & _U(1):
@@ -541,7 +543,7 @@ def _swap_clusters_of_pairs(target, lanes, count, ladder, clusters, every, numbe
 
 
 @entered
-def play(gibbs, program, target, lanes, ladder, clusters, first_step, sweep, row, found):
+def play(gibbs, program, target, lanes, ladder, clusters, first_step, sweep, row, records):
     """Runs L intervals of T/L steps.
 
     Args:
@@ -556,10 +558,10 @@ def play(gibbs, program, target, lanes, ladder, clusters, first_step, sweep, row
       first_step: number of the first step.
       sweep: number of the sweep that contains it.
       row: its number in the sweep.
-      found: `engines.arrays.Records` by place, output; acceptance is not written.
+      records: `engines.arrays.Records` by place, output; acceptance is not written.
     """
     in_long_vectors()
-    intervals = found.value.shape[0]
+    intervals = records.value.shape[0]
     changed = program.refresh[0]
     every = changed.shape[0] // max(intervals, 1)
     levels = program.levels
@@ -640,10 +642,10 @@ def play(gibbs, program, target, lanes, ladder, clusters, first_step, sweep, row
         if num_open == 0:
             step = step + every
             number = number + every
-        _log(lanes, target.scale, every, ladder, interval, found)
+        _log(lanes, target.scale, every, ladder, interval, records)
         _keep_better(lanes, target.scale, _OF_LOGGED, lanes.best_logged)
         if ladder > 1:
-            swaps = found.swaps[interval]
+            swaps = records.swaps[interval]
             _swap_neighbours(
                 lanes, target.scale, ladder, program.rate, step - 1, every, number - 1, swaps
             )

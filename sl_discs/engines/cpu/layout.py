@@ -278,7 +278,7 @@ def make_lanes(size: int, count: int, localized: bool) -> Lanes:
     tilted = (size if localized else 1, count)
     pairs = (2, count)
     spin = np.int8
-    number = np.float32
+    float_type = np.float32
     word = np.uint32
     return Lanes(
         place=np.arange(count),
@@ -287,20 +287,20 @@ def make_lanes(size: int, count: int, localized: bool) -> Lanes:
         keys=aligned_zeros(pairs, word),
         observation_keys=aligned_zeros(pairs, word),
         spins=aligned_zeros(sites, spin),
-        coupled=aligned_zeros(sites, number),
-        y=aligned_zeros(tilted, number),
-        mean=aligned_zeros(tilted, number),
+        coupled=aligned_zeros(sites, float_type),
+        y=aligned_zeros(tilted, float_type),
+        mean=aligned_zeros(tilted, float_type),
         sums=aligned_zeros((3, count)),
-        window=aligned_zeros((3, count), number),
+        window=aligned_zeros((3, count), float_type),
         best=aligned_zeros(sites, spin),
         best_logged=aligned_zeros(sites, spin),
         values=aligned_zeros(pairs),
         found=aligned_zeros(pairs, bool),
         same=aligned_zeros(count, bool),
         lane_keys=aligned_zeros(pairs, word),
-        rate=aligned_zeros(count, number),
+        rate=aligned_zeros(count, float_type),
         words=aligned_zeros(pairs, word),
-        change=aligned_zeros(count, number),
+        change=aligned_zeros(count, float_type),
         better=aligned_zeros(count, bool),
         clusters=aligned_zeros((3, size + 1), word),
     )
@@ -357,32 +357,33 @@ def make_blocks(steps: np.ndarray, ladder: int, threads: int) -> list[np.ndarray
     return blocks
 
 
-def _play_block(gibbs, program, here, target, chains, block, first_step, found):
+def _play_block(gibbs, program, here, target, chains, block, first_step, all_records):
     """Runs the chains of a block through a slice `here` of the program, and writes their states and
     records.
 
-    Those of the block are modified in `chains` and `found`, which have the chains of all instances.
+    Those of the block are modified in `chains` and `all_records`, which have the chains of all
+    instances.
     """
     # Lanes that are left play the last chain once more, so that they add no flips of their own.
-    places = block[np.minimum(np.arange(up_to_whole(WIDTH, len(block))), len(block) - 1)]
+    chosen = block[np.minimum(np.arange(up_to_whole(WIDTH, len(block))), len(block) - 1)]
     x = chains.x
     localized = here.localized
-    lanes = make_lanes(len(target.linear), len(places), localized)
+    lanes = make_lanes(len(target.linear), len(chosen), localized)
     size = min(x.shape[1], len(target.linear))
     count = len(block)
-    lanes.keys[:] = chains.keys[places].T
-    lanes.observation_keys[:] = chains.observation_keys[places].T
-    lanes.row[:] = places % here.rate.shape[0]
+    lanes.keys[:] = chains.keys[chosen].T
+    lanes.observation_keys[:] = chains.observation_keys[chosen].T
+    lanes.row[:] = chosen % here.rate.shape[0]
     lanes.spins[:] = -1
-    lanes.spins[:size] += 2 * x[places, :size].T
-    lanes.coupled[:size] = chains.coupled[places, :size].T
-    lanes.sums[0] = chains.linear[places]
-    lanes.sums[1] = chains.pairs[places]
-    lanes.values[0] = chains.best[places]
-    lanes.values[1] = chains.best_logged[places]
+    lanes.spins[:size] += 2 * x[chosen, :size].T
+    lanes.coupled[:size] = chains.coupled[chosen, :size].T
+    lanes.sums[0] = chains.linear[chosen]
+    lanes.sums[1] = chains.pairs[chosen]
+    lanes.values[0] = chains.best[chosen]
+    lanes.values[1] = chains.best_logged[chosen]
     if localized:
-        lanes.y[:size], lanes.mean[:size] = chains.y[places, :size].T, chains.mean[places, :size].T
-    records = make_records(program, len(found.value), count, size)
+        lanes.y[:size], lanes.mean[:size] = chains.y[chosen, :size].T, chains.mean[chosen, :size].T
+    records = make_records(program, len(all_records.value), count, size)
     sweep, row = divmod(int(chains.steps[block[0]]), max(len(target.open_sites), 1))
     play(
         gibbs,
@@ -397,12 +398,12 @@ def _play_block(gibbs, program, here, target, chains, block, first_step, found):
         records,
     )
     # Whether a proposal is accepted has the mean of its acceptance.
-    found.value[:, block] = records.value
-    found.acceptance[:, block] = found.hops[:, block] = records.hops
-    found.swaps[:, block] = records.swaps
+    all_records.value[:, block] = records.value
+    all_records.acceptance[:, block] = all_records.hops[:, block] = records.hops
+    all_records.swaps[:, block] = records.swaps
     first = block[:: program.ladder]
-    found.states[:, first // program.ladder, size:] = x[first, size:]
-    found.states[:, first // program.ladder, :size] = records.states
+    all_records.states[:, first // program.ladder, size:] = x[first, size:]
+    all_records.states[:, first // program.ladder, :size] = records.states
     lane_of = lanes.lane_of[:count]
     x[block, :size] = lanes.spins[:size, lane_of].T > 0
     chains.coupled[block, :size] = lanes.coupled[:size, lane_of].T

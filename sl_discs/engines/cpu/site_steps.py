@@ -91,9 +91,9 @@ def fill_thresholds(settings, pace, key0, key1, first_number, words):
     """Thresholds of BLOCK steps, each from a word of its own; arguments as in `fill_own`."""
     in_long_vectors()
     for row in range(_HALF_BLOCK):
-        one, other = threefry(key0, key1, np.uint32(first_number // 2 + row), STEP)
-        words.thresholds[row] = _threshold(settings, one)
-        words.thresholds[_HALF_BLOCK + row] = _threshold(settings, other)
+        first, second = threefry(key0, key1, np.uint32(first_number // 2 + row), STEP)
+        words.thresholds[row] = _threshold(settings, first)
+        words.thresholds[_HALF_BLOCK + row] = _threshold(settings, second)
     return 0
 
 
@@ -349,7 +349,7 @@ def _keep_better(chains, c, value):
 
 
 @called
-def swap_neighbours(scale, chains, ladder, number, rates, first_step, interval, found):
+def swap_neighbours(scale, chains, ladder, number, rates, first_step, interval, records):
     """Tries the pairs of one parity at the end of an interval.
 
     Args:
@@ -360,9 +360,9 @@ def swap_neighbours(scale, chains, ladder, number, rates, first_step, interval, 
       rates: [R, T] or [1, T] 1/temperature at T steps; chain c has row c modulo R.
       first_step: number of the first of these steps.
       interval: number of the interval, within the call, that ends.
-      found: `swaps` is written.
+      records: `swaps` is written.
     """
-    steps_an_interval = rates.shape[1] // found.value.shape[0]
+    steps_an_interval = rates.shape[1] // records.value.shape[0]
     last = (interval + 1) * steps_an_interval - 1
     step = first_step + last
     first = number * ladder
@@ -377,7 +377,7 @@ def swap_neighbours(scale, chains, ladder, number, rates, first_step, interval, 
             chains.observation_keys[c, 0], chains.observation_keys[c, 1], np.uint32(step), DRAW
         )
         if uniform(word) < _acceptance(rate, next_rate, value, next_value):
-            found.swaps[interval, c] = True
+            records.swaps[interval, c] = True
             _swap(chains.x[c], chains.x[c + 1])
             _swap(chains.coupled[c], chains.coupled[c + 1])
             chains.linear[c], chains.linear[c + 1] = chains.linear[c + 1], chains.linear[c]

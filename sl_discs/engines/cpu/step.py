@@ -116,9 +116,9 @@ def fill_words(key0, key1, first_number, draws, words):
     draws = min(draws, MOST_DRAWS)
     for k in range(1 + draws):
         for row in range(BLOCK):
-            one, other = threefry(key0, key1, np.uint32(first_number + row), np.uint32(STEP + k))
-            words.first[k, row] = one
-            words.second[k, row] = other
+            first, second = threefry(key0, key1, np.uint32(first_number + row), np.uint32(STEP + k))
+            words.first[k, row] = first
+            words.second[k, row] = second
     return draws
 
 
@@ -129,10 +129,10 @@ def draw_uniform(inputs, k):
         return uniform64(
             inputs.words.first[1 + k, inputs.row], inputs.words.second[1 + k, inputs.row]
         )
-    one, other = threefry(
+    first, second = threefry(
         inputs.key0, inputs.key1, np.uint32(inputs.number), np.uint32(STEP + 1 + k)
     )
-    return uniform64(one, other)
+    return uniform64(first, second)
 
 
 @inlined

@@ -106,21 +106,21 @@ def sum_all(tree):
 
 
 @inlined
-def _change(tree, place, change, children, first, count, stride):
+def _change(tree, index, change, children, first, count, stride):
     """Adds to a sum, or recomputes it from its children if little is left of it; returns the actual
     change.
 
     The sum above must change by exactly this, or it would keep the error that this one has lost.
     """
-    place = _P(place)
-    new = tree.sums[place] + change
-    if new > tree.peaks[place]:
-        tree.peaks[place] = new
-    elif new < tree.peaks[place] * _STALE:
+    index = _P(index)
+    new = tree.sums[index] + change
+    if new > tree.peaks[index]:
+        tree.peaks[index] = new
+    elif new < tree.peaks[index] * _STALE:
         new = _sum(children, first, count, stride)
-        tree.peaks[place] = new
-        change = new - tree.sums[place]
-    tree.sums[place] = new
+        tree.peaks[index] = new
+        change = new - tree.sums[index]
+    tree.sums[index] = new
     return change
 
 
@@ -196,10 +196,10 @@ def _find(values, first, count, stride, threshold):
         if threshold < value:
             return k, threshold
         threshold -= value
-    place = count - 1
-    while place > 0 and not values[_P(first + place * stride)] > 0:
-        place -= 1
-    return place, _D(values[_P(first + place * stride)])
+    index = count - 1
+    while index > 0 and not values[_P(first + index * stride)] > 0:
+        index -= 1
+    return index, _D(values[_P(first + index * stride)])
 
 
 @called

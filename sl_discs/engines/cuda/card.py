@@ -84,8 +84,8 @@ class KernelStore:
         try:
             versions = versions_of(context.codegen())
             path = self.path(signature, versions)
-            found = None if path is None else self.load(path)
-            return found and rebuilt(signature, *found, capability=versions[-1])
+            loaded = None if path is None else self.load(path)
+            return loaded and rebuilt(signature, *loaded, capability=versions[-1])
         # In private parts of numba-cuda that differ from those that were tried.
         except Exception as error:
             self._warn(f"{type(error).__name__}: {error}")
@@ -211,7 +211,7 @@ class Card:
         numbers: Numbers,
         chains: ChainArrays,
         steps: Steps,
-        found: Records,
+        records: Records,
         per_instance: int,
     ) -> tuple[ChainArrays, Steps, Records]:
         """Begins to play chains, `per_instance` of each instance, by a kernel of this kind,
@@ -223,15 +223,15 @@ class Card:
           InputError: the chains and their records do not fit into the card's memory.
         """
         kernel, store = kernel_of(kind, self._threads // WIDTH)
-        places = len(chains.x), len(outside(kind, self._threads)), chains.x.shape[1]
+        shape = len(chains.x), len(outside(kind, self._threads)), chains.x.shape[1]
         with self._cuda.gpus[self._number]:
-            needed = num_bytes(chains, steps, found) + 4 * int(np.prod(places))
+            needed = num_bytes(chains, steps, records) + 4 * int(np.prod(shape))
             advice = "give fewer chains, log less often, or choose engine=cpu"
             self._check(f"{len(chains.x)} chains of a batch and their records need", needed, advice)
-            played = self._put(chains), self._put(steps), self._put(found)
+            played = self._put(chains), self._put(steps), self._put(records)
             launch = kernel[len(chains.x), self._threads]
-            nothing = self._put(Records(*(leaf[:0] for leaf in found)))
-            memory = self._cuda.device_array(places, np.float32)
+            nothing = self._put(Records(*(leaf[:0] for leaf in records)))
+            memory = self._cuda.device_array(shape, np.float32)
 
             def compile_kernel():
                 launch(
@@ -247,8 +247,8 @@ class Card:
     def end(self, played: tuple[ChainArrays, Steps, Records]) -> tuple[ChainArrays, Records]:
         """Returns the chains and their records when they have been played."""
         with self._cuda.gpus[self._number]:
-            chains, _, found = played
+            chains, _, records = played
             return (
                 ChainArrays(*(leaf.copy_to_host() for leaf in chains)),
-                Records(*(leaf.copy_to_host() for leaf in found)),
+                Records(*(leaf.copy_to_host() for leaf in records)),
             )

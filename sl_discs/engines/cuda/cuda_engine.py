@@ -101,8 +101,10 @@ def pack_rows(
     weights = np.asarray(coupling[-1])
     kept = sites // 4 if whole else sites
     dtype = np.int8 if whole else np.float32
-    found = np.zeros((len(weights), num_sites, kept, threads), np.uint32 if whole else np.float32)
-    for g, packed in enumerate(found):
+    packed_rows = np.zeros(
+        (len(weights), num_sites, kept, threads), np.uint32 if whole else np.float32
+    )
+    for g, packed in enumerate(packed_rows):
         instance = type(coupling)(*(np.asarray(leaf)[g : g + 1] for leaf in coupling))
         if isinstance(instance, Sparse):
             _, site, neighbour, weight = instance.entries(num_sites)
@@ -119,7 +121,7 @@ def pack_rows(
                 # The bytes w_k + 128 make a number that is too large by 128 in each of them.
                 rows = (rows.view(np.uint8) ^ np.uint8(128)).view("<u4") - np.uint32(0x80808080)
             packed[begin:end] = rows.reshape(-1, threads, kept).swapaxes(1, 2)
-    return found.reshape(len(weights), -1)
+    return packed_rows.reshape(len(weights), -1)
 
 
 def as_instances(batch: Batch, num_sites: int, sites: int, threads: int) -> Instances:
@@ -158,8 +160,8 @@ def as_chains(
 def with_infinite(chains: ChainArrays) -> ChainArrays:
     """Returns the chains with the values of before: minus infinity where no state counts yet."""
     best, logged = (
-        np.where(found <= LOWEST, np.float32(-np.inf), found)
-        for found in (chains.best, chains.best_logged)
+        np.where(values <= LOWEST, np.float32(-np.inf), values)
+        for values in (chains.best, chains.best_logged)
     )
     return chains._replace(best=best, best_logged=logged)
 

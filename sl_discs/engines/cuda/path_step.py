@@ -172,13 +172,13 @@ def make_step(warp: Warp, kind: KernelKind):
     @jit
     def drawn_weight(shared: Shared, taken, number):
         """Returns the total weight of the listed sites."""
-        found = ZERO
+        partial_sum = ZERO
         for begin in range(0, taken, lanes):
             k = begin + number
             weight = shared.weights[place_of(shared.listed[index(k)])] if k < taken else ZERO
             _, more = scan_warp(weight)
-            found += more
-        return found
+            partial_sum += more
+        return partial_sum
 
     @jit
     def log_masses(lane: Lane, shared: Shared, top, mass, taken, number, backwards):
@@ -194,7 +194,7 @@ def make_step(warp: Warp, kind: KernelKind):
             for m in range(sites):
                 rest += weight_left(lane, top, m)
             rest = total(rest, shared.partial)
-        found = ZERO
+        partial_sum = ZERO
         for begin in range(0, taken, lanes):
             k = begin + number
             # Masses are summed from the last draw to the first, never subtracted.
@@ -206,9 +206,9 @@ def make_step(warp: Warp, kind: KernelKind):
             weight = shared.weights[place_of(listed)] if k < taken else ZERO
             run, more = scan_warp(weight)
             _, logs = scan_warp(log2(rest + run) if k < taken else ZERO)
-            found += logs
+            partial_sum += logs
             rest += more
-        return found
+        return partial_sum
 
     @jit
     def repeated_gains(lane: Lane, shared: Shared, target, inputs: WarpInputs, repeats, thread):

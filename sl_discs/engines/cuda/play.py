@@ -145,11 +145,11 @@ def make_play(warp: Warp, kind: KernelKind) -> Callable:
         """Moves the observation to the next level: y + drift U + noise Z, with an empty mean."""
         for m in range(0, sites, 2):
             first, second = threefry(key0, key1, number, u32((thread * sites + m) >> 1))
-            one, other = normals(first, second)
+            first_normal, second_normal = normals(first, second)
             here = index(m * threads + thread)
             next_one = index((m + 1) * threads + thread)
-            shared.y[here] += drift * mean[here] + noise * one
-            shared.y[next_one] += drift * mean[next_one] + noise * other
+            shared.y[here] += drift * mean[here] + noise * first_normal
+            shared.y[next_one] += drift * mean[next_one] + noise * second_normal
             mean[here] = ZERO
             mean[next_one] = ZERO
 
@@ -232,7 +232,7 @@ def make_play(warp: Warp, kind: KernelKind) -> Callable:
         instances,
         chains,
         steps,
-        found,
+        records,
         c,
         per_instance,
         thread,
@@ -274,7 +274,7 @@ def make_play(warp: Warp, kind: KernelKind) -> Callable:
         num_steps = steps.half_rate.shape[1]
         end = at + num_steps - 1
         next_rate = BITS * steps.half_rate[row, 0] if num_steps > 0 else ZERO
-        for interval in range(found.value.shape[0]):
+        for interval in range(records.value.shape[0]):
             sum_acceptance = ZERO
             sum_hops = ZERO
             for _ in range(steps.every):
@@ -325,14 +325,14 @@ def make_play(warp: Warp, kind: KernelKind) -> Callable:
                 logged = value
                 for q in range(words):
                     lane.logged[q] = lane.spins[q]
-            if interval < found.states.shape[0]:
-                states = found.states[interval, c]
+            if interval < records.states.shape[0]:
+                states = records.states[interval, c]
                 for m in range(sites):
                     states[index(thread * sites + m)] = np.int8(bit(lane.spins, m))
             if thread == 0:
-                found.value[interval, c] = value
-                found.acceptance[interval, c] = sum_acceptance / f32(steps.every)
-                found.hops[interval, c] = sum_hops / f32(steps.every)
+                records.value[interval, c] = value
+                records.acceptance[interval, c] = sum_acceptance / f32(steps.every)
+                records.hops[interval, c] = sum_hops / f32(steps.every)
         if localized:
             keep_observation(lane, shared, y, mean, collected, thread)
         leave(lane, chains, c, thread)
@@ -365,16 +365,16 @@ def outside(kind: KernelKind, threads: int) -> list[str]:
     """Returns which of these numbers do not fit into shared memory: they are in the card's, by way
     of its caches.
     """
-    places = kind.sites * threads
-    words = -(-kind.sites // 32)
-    left = _SHARED - 2 * places - 4 * (2 * words * threads + threads + WIDTH + 3)
-    found = []
+    num_sites = kind.sites * threads
+    num_words = -(-kind.sites // 32)
+    left = _SHARED - 2 * num_sites - 4 * (2 * num_words * threads + threads + WIDTH + 3)
+    names = []
     for name, needed in needed_by(kind).items():
-        if needed and left < 4 * places:
-            found.append(name)
+        if needed and left < 4 * num_sites:
+            names.append(name)
         elif needed:
-            left -= 4 * places
-    return found
+            left -= 4 * num_sites
+    return names
 
 
 def make_kernel(cuda: Any, warp: Warp, kind: KernelKind) -> Any:
@@ -396,7 +396,7 @@ def make_kernel(cuda: Any, warp: Warp, kind: KernelKind) -> Any:
     u4 = np.uint32
     u2 = np.uint16
 
-    def kernel(numbers, instances, chains, steps, found, memory, per_instance):
+    def kernel(numbers, instances, chains, steps, records, memory, per_instance):
         c = cuda.blockIdx.x
         lane = Lane(
             coupled=cuda.local.array(sites, f4),
@@ -425,7 +425,7 @@ def make_kernel(cuda: Any, warp: Warp, kind: KernelKind) -> Any:
             instances,
             chains,
             steps,
-            found,
+            records,
             c,
             per_instance,
             cuda.threadIdx.x,

@@ -315,11 +315,11 @@ def make_chain(warp: Warp, kind: KernelKind) -> SimpleNamespace:
     @jit
     def total_linear(lane: Lane, shared: Shared, linear, thread):
         """Returns c.x, summed anew: sums of changes drift. Sites that never flip count as well."""
-        found = ZERO
+        sum_of_lane = ZERO
         for m in range(sites):
             if bit(lane.spins, m) != 0:
-                found += linear[index(thread * sites + m)]
-        return total(found, shared.partial)
+                sum_of_lane += linear[index(thread * sites + m)]
+        return total(sum_of_lane, shared.partial)
 
     @jit
     def recompute(lane: Lane, shared: Shared, target, thread):
