@@ -238,8 +238,8 @@ MUTATIONS = [
     Mutation(
         "a state stands for its opposite although there are fields",
         "engines/cpu/lanes.py",
-        "_U(0 if target.symmetric and 2 * apart",
-        "_U(0 if 2 * apart",
+        "_U(0 if target.symmetric and 2 * different",
+        "_U(0 if 2 * different",
         "tests/engines/test_lanes.py -k cluster",
     ),
     Mutation(
