@@ -202,7 +202,11 @@ def _contenders() -> list[str]:
     peers = available_peers()
     available = [*ENGINES, *peers]
     chosen = FLAGS.engines or available
-    check_choice("engines", chosen, available, how_to_get())
+    missing = how_to_get()
+    for name in chosen:
+        if name in missing:
+            raise InputError(f"--engines: {name} needs {missing[name]}")
+    check_choice("engines", chosen, available)
     if not set(chosen) & set(ENGINES):
         raise InputError(
             f"--engines: add one of {', '.join(ENGINES)}; peers get the time that the engine takes"

@@ -17,10 +17,6 @@ from jaxtyping import Float64
 from sl_discs.support.doubles import exact_doubles, unmasked
 from sl_discs.support.errors import InputError
 
-# Checks of arguments: each returns the value in a plain type, or raises an InputError that names
-# the argument.
-
-
 # The longest value that a message repeats.
 _LONGEST = 80
 
@@ -178,16 +174,7 @@ def keywords(
             )
 
 
-def check_choice(
-    flag: str, chosen: Iterable[str], known: Iterable[str], absent: Mapping[str, str] | None = None
-) -> None:
-    """Raises an InputError unless all chosen names of a list flag are known.
-
-    `absent` says of names that could be made available what they need.
-    """
-    unknown = [name for name in chosen if name not in known]
-    if unknown:
-        how = f"; it needs {absent[unknown[0]]}" if absent and unknown[0] in absent else ""
-        raise InputError(
-            f"--{flag}: {unknown[0]!r} is not available{how}; there are {', '.join(known)}"
-        )
+def check_choice(flag: str, chosen: Iterable[str], known: Collection[str]) -> None:
+    """Raises an InputError unless all chosen names of a list flag are known."""
+    for name in chosen:
+        one_of(f"--{flag}", name, known)
