@@ -99,7 +99,7 @@ def test_the_examples_with_blackjax_draw_from_the_log_density():
 
 
 def test_the_experiment_from_python_has_a_row_for_each_sampler_and_instance():
-    (code,) = code_of("docs/experiments.md")
+    code, _ = code_of("docs/experiments.md")
     names = {}
     exec(code, names)
     frame = names["frame"]

@@ -25,7 +25,7 @@ from sl_discs.experiment.record import (
     run_identity,
     versions,
 )
-from sl_discs.experiment.results import check_place, write_results
+from sl_discs.experiment.results import write_results
 from sl_discs.experiment.run_sampler import engine_for, plans_in_memory, run_sampler
 from sl_discs.experiment.settings import Settings, settings_from
 from sl_discs.experiment.summary import format_summary, plot_trajectories
@@ -342,9 +342,7 @@ def perform(
         "samplers": {method.name: dict(method.fields) for method in request.methods},
     }
     if folder is not None:
-        sizes = [graph.num_nodes for graph in dataset.graphs]
-        check_place(check_writable(folder), config["samplers"], len(settings.logged_steps()), sizes)
-        part.check(folder)
+        check_writable(folder)
         if part.count > 1 and (folder / "results.json").exists() and not overwrite:
             check_finished(folder, config, dataset.name)
             return Experiment(None, note=f"{part.label}: all parts are done and joined in {folder}")
@@ -367,11 +365,16 @@ def perform(
         if samplers is None:
             samplers = {}
             total = plans[0].total_steps()
+            metrics = None
+            if folder is not None and own is not None:
+                metrics = folder / ("-".join(["metrics", *part.label.split()]) + ".jsonl")
+                if not (own / "checkpoint").exists():
+                    metrics.unlink(missing_ok=True)
             with progress_bar(total, label=part.label, shown=shown) as progress:
                 for plan in plans:
                     name = plan.method.name
                     advance = functools.partial(progress, name)
-                    samplers[name] = run_sampler(plan, advance, checkpoints)
+                    samplers[name] = run_sampler(plan, advance, checkpoints, metrics)
         if folder is not None and part.count > 1:
             part.keep_records(folder, kind, samplers)
             stack.enter_context(part.joining(folder))

@@ -31,7 +31,7 @@ from sl_discs.support.documents import read_document, write_document
 from sl_discs.support.errors import InputError
 from sl_discs.support.files import check_writable
 from sl_discs.support.identity import check_same
-from sl_discs.support.locks import LOCK, holder_of, only_run_in
+from sl_discs.support.locks import LOCK, only_run_in
 
 _RECORDS, _FORMAT = "records.npz", "sl_discs records 3"
 # What Slurm tells a task of a job, which may be one of an array.
@@ -95,23 +95,6 @@ class Part:
     def folder(self, run: Path) -> Path:
         """Returns the folder of this part's files, for a run as a whole that of the run."""
         return run if self.count == 1 else run / "parts" / f"{self.index}-of-{self.count}"
-
-    def check(self, run: Path) -> None:
-        """Raises InputError if another number of parts of the run has begun there."""
-        found = (
-            re.fullmatch(r"[0-9]+-of-([0-9]+)", path.name)
-            for path in (run / "parts").glob("*-of-*")
-        )
-        counts = {int(match[1]) for match in found if match}
-        # Parts that join their results lock the folder `parts`, not that of the run.
-        begun = (run / "checkpoint" / "kind.json").exists() or (self.count > 1 and holder_of(run))
-        counts |= {1} if begun else set()
-        if others := sorted(counts - {self.count}):
-            raise InputError(
-                f"{run}: a run of {', '.join(map(str, others))} part(s) has begun, but this one "
-                f"has {self.count}; give as many to resume it, give another save_root, or remove "
-                "`checkpoint` and `parts` to begin anew"
-            )
 
     @contextlib.contextmanager
     def locked(self, run: Path) -> Iterator[Path]:

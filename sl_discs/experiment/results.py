@@ -20,7 +20,6 @@ import json
 import math
 import os
 import pickle
-import shutil
 from collections.abc import Callable, Collection
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
@@ -30,7 +29,6 @@ import yaml
 
 from sl_discs.experiment.record import (
     ARRAYS,
-    BY_INSTANCE,
     ExperimentRecord,
     SamplerRecord,
     Spread,
@@ -42,47 +40,10 @@ from sl_discs.problems.graph_kind import GraphKind
 from sl_discs.samplers.registry import known_samplers
 from sl_discs.support.checks import real
 from sl_discs.support.documents import Damaged, read_json
-from sl_discs.support.errors import FormatError, InputError
+from sl_discs.support.errors import FormatError
 from sl_discs.support.files import remove_temporary, write_together
-from sl_discs.support.memory import format_bytes
 
 _SHARED = ("trajectory.npz", "solutions.npz", "config.yaml", "results.json")
-# What a sampler's numbers take beside its arrays.
-_TEXT_BYTES = 1 << 14
-
-
-def check_place(
-    folder: Path, samplers: Collection[str], num_logged: int, sizes: Collection[int]
-) -> None:
-    """Checks, before a run, that its results will have a place.
-
-    Args:
-      folder: of the results, which exists.
-      samplers: their names.
-      num_logged: L, number of logged steps.
-      sizes: [G] number of sites of each instance.
-
-    Raises:
-      InputError: a folder stands in the place of a file, or there is not enough room on the disk.
-    """
-    for path in (folder / name for name in (*_pickles(samplers), *_SHARED)):
-        if path.is_dir():
-            raise InputError(
-                f"{path}: a folder stands where this file should go; choose another save_root"
-            )
-    # Of each sampler a trajectory and a padded state for DISCS, all that is logged, and the
-    # solutions.
-    arrays = (
-        (1 + len(BY_INSTANCE)) * 8 * num_logged * len(sizes) + len(sizes) * max(sizes) + sum(sizes)
-    )
-    needed = len(samplers) * (arrays + _TEXT_BYTES)
-    free = shutil.disk_usage(folder).free
-    if free < needed:
-        raise InputError(
-            f"{folder}: the results take up to {format_bytes(needed)}, but only "
-            f"{format_bytes(free)} are free there; "
-            "free some space, or choose another save_root"
-        )
 
 
 def write_results(record: ExperimentRecord, folder: str | os.PathLike) -> dict[str, Path]:

@@ -4,9 +4,12 @@ solutions.
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
+import json
 from collections.abc import Callable, Iterable, Sequence
-from typing import NamedTuple
+from pathlib import Path
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -169,6 +172,7 @@ def run_sampler(
     plan: RunPlan,
     progress: Callable[[int, str], None] = lambda steps, words: None,
     checkpoints: Checkpoints | None = None,
+    metrics: Path | None = None,
 ) -> SamplerRecord:
     """Runs a method on all instances of a dataset.
 
@@ -178,6 +182,8 @@ def run_sampler(
         far in words.
       checkpoints: checkpoints of the command, if it can be interrupted; Interrupted is raised when
         it is.
+      metrics: file that gets a line of JSON whenever steps of a batch are done: the sampler, their
+        number, the seconds of running this batch, and the best value so far of each instance.
 
     Returns:
       the record, with every solution verified on the host.
@@ -203,11 +209,22 @@ def run_sampler(
         constants[pack.filled] = [term.constant for term in terms]
         batch = f"batch {number + 1} of {len(plan.packs)}, " if len(plan.packs) > 1 else ""
 
-        def report(steps, chains=chains, own=constants[positions], batch=batch):
+        def report(steps, chains=chains, positions=positions, batch=batch):
             words = ""
+            own = constants[positions]
             if chains.done:
                 values = np.asarray(chains.states.best.value)[: len(own)].max(axis=1) + own
-                words = f"{batch}mean best {kind.sign * values.mean():.6g}"  # before verification
+                best = kind.sign * values  # before verification
+                words = f"{batch}mean best {best.mean():.6g}"
+                if metrics is not None:
+                    names = [dataset.graphs[k].name for k in positions]
+                    _append(
+                        metrics,
+                        sampler=plan.method.name,
+                        step=chains.done,
+                        seconds=round(chains.run_s, 3),
+                        best=dict(zip(names, best.tolist(), strict=True)),
+                    )
             progress(steps * settings.batch_size * len(own), words)
 
         outcome = anneal(
@@ -242,6 +259,14 @@ def run_sampler(
         engine=plan.engine.name + (f" ({plan.note})" if plan.note else ""),
         final_is=plan.method.final_is,
     )
+
+
+def _append(path: Path, **line: Any) -> None:
+    """Appends a line of JSON in one call of the system, so that it is there as a whole or not at
+    all; a full disk does not end the run.
+    """
+    with contextlib.suppress(OSError), path.open("ab", buffering=0) as file:
+        file.write(json.dumps(line).encode() + b"\n")
 
 
 def _verified(kind: GraphKind, graph: Graph, outcome: Outcome, place: int) -> InstanceRecord:

@@ -59,3 +59,29 @@ def test_a_folder_keeps_the_experiment_and_refuses_another_one(tmp_path):
         sl_discs.run("PAS", **SET, **SHORT, seed=1, folder=tmp_path)
     other = sl_discs.run("PAS", **SET, **SHORT, seed=1, folder=tmp_path, overwrite=True)
     assert json.loads(other.paths["results.json"].read_text())["seed"] == 1
+
+
+def test_a_file_has_a_line_whenever_steps_are_done(tmp_path):
+    """Of each sampler in turn; a run that begins anew begins it anew."""
+    longer = SHORT | {"chain_length": 3_000}
+    for _ in range(2):
+        found = sl_discs.run(["GWG", "PAS"], **SET, **longer, folder=tmp_path)
+        lines = [json.loads(one) for one in (tmp_path / "metrics.jsonl").read_text().splitlines()]
+        order = [(one["sampler"] == "path_auxiliary", one["step"]) for one in lines]
+        assert order == sorted(set(order)) and len(order) > 4
+        for name, sampler in found.record.samplers.items():
+            last = [one for one in lines if one["sampler"] == name][-1]
+            assert last["step"] == longer["chain_length"]
+            for instance in sampler.instances:
+                assert last["best"][instance.name] <= instance.best
+            assert list(last["best"]) == [instance.name for instance in sampler.instances]
+
+
+def test_results_that_could_not_be_written_are_written_by_the_same_run(tmp_path, capsys):
+    (tmp_path / "solutions.npz").mkdir()
+    arguments = {**SET, **SHORT, "checkpoint_every_s": 0.0}
+    with pytest.raises(InputError):
+        sl_discs.run("GWG", **arguments, folder=tmp_path)
+    assert "maximum independent set" in capsys.readouterr().err
+    (tmp_path / "solutions.npz").rmdir()
+    assert "gwg-0 was finished" in sl_discs.run("GWG", **arguments, folder=tmp_path).resumed

@@ -54,30 +54,6 @@ def test_only_parts_of_the_same_run_are_joined(tmp_path):
         part.records(tmp_path, kind(index=(0, 2)))
 
 
-def test_another_number_of_parts_is_refused(tmp_path):
-    Part(2, 4).folder(tmp_path).mkdir(parents=True)
-    Part(1, 4).check(tmp_path)
-    for other in (Part(), Part(1, 2)):
-        with pytest.raises(InputError):
-            other.check(tmp_path)
-    (tmp_path / "whole" / "checkpoint").mkdir(parents=True)
-    (tmp_path / "whole" / "checkpoint" / "kind.json").touch()
-    Part().check(tmp_path / "whole")
-    with pytest.raises(InputError):
-        Part(1, 2).check(tmp_path / "whole")
-
-
-def test_parts_are_refused_while_a_whole_run_has_no_checkpoint_yet(tmp_path):
-    with Part().locked(tmp_path), pytest.raises(InputError):
-        Part(1, 2).check(tmp_path)
-    Part(1, 2).check(tmp_path)
-
-
-def test_a_part_begins_while_another_one_joins(tmp_path):
-    with Part(1, 2).locked(tmp_path), Part(1, 2).joining(tmp_path), Part(2, 2).locked(tmp_path):
-        Part(2, 2).check(tmp_path)
-
-
 def a_record(num_instances, num_logged=2):
     instances = [
         InstanceRecord(f"g{g}", 1.0, 1.0, 1.0, True, None, np.zeros(3, np.int8))
@@ -137,6 +113,7 @@ def test_a_whole_run_and_two_parts(tmp_path, command, monkeypatch):
         return out
 
     assert "5 instances" in run("1", None)
+    assert "missing: 2, 3" in run("2", "1/3")  # another division, which is given up
     assert run("2", "2/2") == "part 2 of 2: done; missing: 1\n"
     assert not (tmp_path / "2" / "results.json").exists()
     first = run("2", "1/2")
@@ -146,9 +123,21 @@ def test_a_whole_run_and_two_parts(tmp_path, command, monkeypatch):
         json.loads((tmp_path / k / "results.json").read_text())["samplers"] for k in ("1", "2")
     )
     assert whole["metropolis"]["instances"] == joined["metropolis"]["instances"]
-    assert sorted(path for path in (tmp_path / "2/parts").rglob("*") if path.is_file()) == sorted(
-        theirs
-    )
+    left = {path for path in (tmp_path / "2/parts").rglob("*") if path.is_file()}
+    assert {path for path in left if "1-of-3" not in path.parts} == {*theirs}
+    lines = [
+        [json.loads(line) for line in (tmp_path / folder / name).read_text().splitlines()]
+        for folder, name in (
+            ("1", "metrics.jsonl"),
+            ("2", "metrics-part-1-of-2.jsonl"),
+            ("2", "metrics-part-2-of-2.jsonl"),
+        )
+    ]
+    ends = [one["best"] for one in lines[0] if one["step"] == 200]
+    assert ends == [one["best"] for part in lines[1:] for one in part if one["step"] == 200]
+    assert [name for best in ends for name in best] == [
+        one["name"] for one in whole["metropolis"]["instances"]
+    ]
 
 
 def test_a_part_that_does_not_belong_to_the_others_is_refused_before_it_runs(tmp_path, command):

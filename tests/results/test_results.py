@@ -7,9 +7,7 @@ import json
 import os
 import pickle
 import pickletools
-import shutil
 from pathlib import Path
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -18,7 +16,7 @@ from programs import python
 from records import make_record
 
 from sl_discs.experiment.record import Spread, best_values
-from sl_discs.experiment.results import check_place, read_results, write_results
+from sl_discs.experiment.results import read_results, write_results
 from sl_discs.support.errors import InputError
 from sl_discs.support.files import check_writable
 from sl_discs.support.locks import only_run_in
@@ -213,27 +211,6 @@ def test_what_a_killed_process_left_is_removed(tmp_path):
     killed[0].touch()
     with only_run_in(tmp_path):
         assert not killed[0].exists()
-
-
-def test_a_place_without_room_is_refused_before_the_run(tmp_path, monkeypatch):
-    """At least where less is free than the results will take."""
-    sizes = [7, 8, 9, 10]
-    check_place(tmp_path, ["gwg"], 5, sizes)
-    for num_logged in 5, 50_000:
-        record = make_record(("gwg",), num_logged=num_logged, chain_length=num_logged)
-        written = sum(
-            path.stat().st_size for path in write_results(record, tmp_path / "out").values()
-        )
-        monkeypatch.setattr(
-            shutil, "disk_usage", lambda folder, free=written - 1: SimpleNamespace(free=free)
-        )
-        with pytest.raises(InputError):
-            check_place(tmp_path, ["gwg"], num_logged, sizes)
-    monkeypatch.undo()
-    (tmp_path / "sl_gwg" / "results.pkl").mkdir(parents=True)
-    check_place(tmp_path, ["gwg"], 100, [7, 8])
-    with pytest.raises(InputError):
-        check_place(tmp_path, ["gwg", "sl_gwg"], 100, [7, 8])
 
 
 def test_a_folder_that_cannot_be_written_is_refused(tmp_path):
