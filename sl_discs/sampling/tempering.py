@@ -288,8 +288,6 @@ def draw(request: Request, budget: Budget) -> Drawn:
         parts = blocks_of(some[:, :: -(-some.size * chains.rungs // _MOST_REWEIGHTED)])
         ratios = log_ratios(chains.inverse, parts)
         curve = ladder_curve(request.temperatures, chains.inverse, parts, ratios, log_states)
-    swaps = 1 - rejection_rates(chains.inverse, values)
-    means = values.mean(axis=(0, 1), dtype=float)
     how = {
         "sampler": request.method.name,
         "engine": chains.engine.name,
@@ -303,7 +301,12 @@ def draw(request: Request, budget: Budget) -> Drawn:
     return drawn._replace(
         how=how,
         reasons=_reasons(of_ladders),
-        ladder=Ladder(chains.inverse, swaps, trips, means),
+        ladder=Ladder(
+            chains.inverse,
+            1 - rejection_rates(chains.inverse, values),
+            trips,
+            values.mean((0, 1), float),
+        ),
         log_z=log_z,
         most_effective=_effective(trips),
         curve=curve,
@@ -353,9 +356,11 @@ def _begin(
     chains = _Ladders(request, inverse, stream, swaps)
     quenched = dispersed(request._replace(groups=chains.num_chains), is_over)
     found = quenched.current()
-    states = (chains.current() if swaps else found.copy()).reshape(chains.ladders, len(inverse), -1)
+    states = (chains.current() if swaps else found).reshape(chains.ladders, len(inverse), -1)
     cold = chains.ladders // 2
-    best = np.argsort(-request.terms.values(found), kind="stable")[:cold]
+    # A large constant would hide which are best.
+    terms = request.terms._replace(constant=0.0)
+    best = np.argsort(-terms.values(found), kind="stable")[:cold]
     states[-cold:] = found[best, None]
     chains.restart(states.reshape(-1, chains.size))
     return chains, quenched.steps

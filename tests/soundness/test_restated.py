@@ -238,7 +238,7 @@ def test_equal_problems_have_equal_draws(case, method, temperature, seed):
     other = changed.stated
     if case.kind in FORMS:
         other = dataclasses.replace(
-            other, offset=unit * float(rng.choice([0.3, -7.0])), parts=(0.5, 0.5)
+            other, offset=unit * float(rng.choice([0.3, 2.0**70])), parts=(0.5, 0.5)
         )
     how = {"method": method, "draws": 16, "groups": 4, "seed": 1}
     if method == "localization":

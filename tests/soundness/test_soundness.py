@@ -77,9 +77,11 @@ def check_prover(prover, normal, optimum, told, slice_s):
             assert normal.sign * Fraction(prover.bound) >= normal.sign * optimum
         assert prover.bound is None or not math.isnan(prover.bound)
     prover.close()
+    # Reductions find answers too.
+    states = np.concatenate([prover.presolved.found, prover.states])
     values = []
-    if len(prover.states):
-        values = [normal.value(state) for state in problem.evaluate(prover.states).states]
+    if len(states):
+        values = [normal.value(state) for state in problem.evaluate(states).states]
     if more or not isinstance(prover, COMPLETE) or prover.bound is None:
         return
     # Weights that are not whole are rounded in a search, and in what reductions leave.
