@@ -2,11 +2,13 @@
 
     python studies/verdicts.py [--output=results/verdicts] [--seeds=25] [--targets=needle,pieces]
     [--methods=auto]
+    python studies/verdicts.py --pilot --seeds=12
 
 Each target's distribution is known. A run is *wrong* if some mean is too far from the truth: a
 marginal, the weight of a mode, the mean value or log Z deviates by more than `LIMIT` times both its
 stated error and the error of as many independent draws as the run claims to be worth. What counts
 is how many wrong runs are called reliable; on easy targets also how many right ones are not.
+With `--pilot` the study counts instead on how many seeds the pilot of `auto` asks for a ladder.
 Finished runs are kept in OUTPUT/cells, so that a stopped command continues where it left off; 25
 seeds of all targets take four minutes of one core.
 """
@@ -28,11 +30,15 @@ from laws_targets import TARGETS as LAWS
 from laws_targets import by_tree
 from sl_discs.commands.command import Command, own_flags
 from sl_discs.experiment.record import measured_by
+from sl_discs.models.terms import Coefficients
 from sl_discs.problems.density import LogDensity, from_log_density
 from sl_discs.problems.problem import Problem
 from sl_discs.reproduction.report import table
 from sl_discs.sampling.draw_samples import sample
+from sl_discs.sampling.drawn import Request
+from sl_discs.sampling.plain_chains import ordered_method
 from sl_discs.sampling.samples import Samples
+from sl_discs.sampling.tempering import needs_no_ladder
 from sl_discs.support.checks import check_choice
 from sl_discs.support.documents import write_json
 from sl_discs.support.files import check_writable, write_text
@@ -52,6 +58,7 @@ from truths import (
 LIMIT = 5.0
 DRAWS = 2_000
 METHODS = "tempering", "chain", "auto"
+GROUPS = 8  # ladders of the pilot
 # Kinds of targets: a verdict must be right on all but the last, of which nothing can be known, and
 # content with the first.
 EASY, MODES = "easy", "many modes"
@@ -301,6 +308,36 @@ def page(cells: dict[tuple[str, str], list[dict[str, Any]]]) -> str:
     return "\n\n".join(parts) + "\n"
 
 
+def pilots(folder: Path, seeds: int, targets: list[str]) -> str:
+    """Returns a table of the seeds on which the pilot of `auto` asks for a ladder."""
+    rows = []
+    for name in targets:
+        known = _known(name)
+        terms = known.problem.terms()
+        if not isinstance(terms, Coefficients):  # of a log-density `auto` has no pilot
+            continue
+
+        def compute(seed: int, terms=terms, temperature=known.temperature) -> dict[str, Any]:
+            gibbs = ordered_method("gibbs", {})
+            request = Request(terms, temperature, None, GROUPS, gibbs, "auto", seed)
+            return {"ladder": not needs_no_ladder(request, lambda: False)}
+
+        runs = [
+            finished(
+                folder / "cells",
+                {"kind": "pilot", "target": name, "seed": seed},
+                functools.partial(compute, seed),
+            )
+            for seed in range(seeds)
+        ]
+        asked = sum(one["ladder"] for one in runs)
+        rows.append([TARGETS[name].kind, name, f"{asked} of {seeds}"])
+        say(": ".join(rows[-1]))
+    text = table(["kind", "target", "seeds with a ladder"], rows) + "\n"
+    write_text(folder / "pilot.md", text)
+    return text
+
+
 class Count(NamedTuple):
     """How many runs, how many called reliable, how many of these wrong, and how many right ones not
     called so.
@@ -336,14 +373,18 @@ define.string("output", "results/verdicts", "Folder of the page, the numbers and
 define.integer("seeds", 25, "Runs of each method on each target.", lower_bound=1)
 define.list("targets", list(TARGETS), "Targets.")
 define.list("methods", list(METHODS), "Methods.")
+define.boolean("pilot", False, "Whether the pilot of `auto` is studied in place of verdicts.")
 
 
 def _main(_) -> int:
     check_choice("targets", FLAGS.targets, TARGETS)
     check_choice("methods", FLAGS.methods, METHODS)
     folder = check_writable(FLAGS.output)
-    text = run(folder, FLAGS.seeds, FLAGS.targets, FLAGS.methods)
-    say(f"\n{text}\nsaved {folder / 'verdicts.md'}")
+    if FLAGS.pilot:
+        text = pilots(folder, FLAGS.seeds, FLAGS.targets)
+    else:
+        text = run(folder, FLAGS.seeds, FLAGS.targets, FLAGS.methods)
+    say(f"\n{text}\nsaved in {folder}")
     return 0
 
 
