@@ -1,10 +1,14 @@
-"""Compares the speed of draws at a temperature with that of thrml, dwave-samplers and a NumPy loop.
+"""Compares the speed of draws at a temperature with that of thrml, dwave-samplers and loops that are
+written by hand in NumPy and numba.
 
     python benchmarks/sampling.py --targets=ising-critical,ising-3 --repeats=5
+    python benchmarks/sampling.py --targets=machine,cubic-glass --methods=chain,auto --by_errors --repeats=16
 
 Repetitions of all contenders alternate. A rate is the number of site updates per CPU-second of all
 threads, with warm-up and without compilation. The number of effective draws is the bulk effective
-sample size. `sweeps` is a plain chain with the schedule of the other packages; the other methods
+sample size or, with `--by_errors`, the number of independent draws whose mean has the mean square
+error of the means over the repetitions, which also counts modes that chains miss; it is known to a
+relative error of sqrt(2/repeats). `sweeps` is a plain chain with the schedule of the other packages; the other methods
 choose their own. Calls of dwave-samplers at one temperature do not form a chain, so only its rate
 is given. Where R-hat has a star, effective draws mean little.
 """
@@ -28,6 +32,7 @@ import numpy as np
 from jaxtyping import Float64, Int
 from scipy import sparse
 
+import by_hand
 from cases import ENGINES, family, torus
 from contenders import NotPlayed, as_bqm, timed
 from sl_discs.chains.budget import Budget
@@ -45,13 +50,16 @@ from sl_discs.sampling.drawn import Drawn, Request, observed, packed
 from sl_discs.sampling.plain_chains import RecordedChains, ordered_method
 from sl_discs.support.checks import check_choice
 from sl_discs.support.documents import write_json
+from sl_discs.support.errors import InputError
 from sl_discs.support.files import check_file
 from sl_discs.support.terminal import progress_bar, say
 
 sys.path.append(str(Path(__file__).parents[1] / "studies"))
-from truths import CRITICAL, ising_torus
+from truths import CRITICAL, curie_weiss, ising_torus
 
 _SIDE, _SPINS = 64, 200
+# Of the Curie-Weiss model, whose two modes are close below the temperature 1.
+_NEARLY_CRITICAL = 0.97
 
 
 class Target(NamedTuple):
@@ -128,6 +136,23 @@ def _triangular() -> Problem:
     return ising({}, pairs)
 
 
+def _cubic_lattice() -> Problem:
+    """A ferromagnet on a cubic torus of 8 x 8 x 8."""
+    graph = nx.grid_graph([8, 8, 8], periodic=True)
+    return ising({}, dict.fromkeys(graph.edges, -1.0))
+
+
+def _mean_field() -> Problem:
+    return curie_weiss(600, _NEARLY_CRITICAL).problem
+
+
+def _coupled(graph: nx.Graph) -> Problem:
+    """Normal couplings and fields, for methods that are exact."""
+    rng = np.random.default_rng(0)
+    fields = {node: float(rng.normal()) for node in graph}
+    return ising(fields, {edge: float(rng.normal()) for edge in graph.edges})
+
+
 TARGETS = {
     "ising-critical": Target(functools.partial(_grid, CRITICAL), CRITICAL, 2_048, 64),
     "ising-3": Target(functools.partial(_grid, 3.0), 3.0, 64, 24),
@@ -137,16 +162,26 @@ TARGETS = {
     "machine": Target(_machine, 1.0, 64, 2),
     "cubic-glass": Target(_cubic_glass, 0.7, 2_048, 64),
     "triangular": Target(_triangular, 0.8, 1_024, 56),
+    "cubic-lattice": Target(_cubic_lattice, 4.6, 1_024, 32),
+    "mean-field": Target(_mean_field, _NEARLY_CRITICAL, 256, 16),
+    "grid-12": Target(lambda: _coupled(nx.grid_2d_graph(12, 12)), 1.0, 256, 16),
+    "grid-16": Target(lambda: _coupled(nx.grid_2d_graph(16, 16)), 1.0, 256, 16),
+    "tree": Target(lambda: _coupled(nx.random_labeled_tree(500, seed=0)), 1.0, 256, 16),
+    "cubic-60": Target(lambda: _coupled(nx.random_regular_graph(3, 60, seed=0)), 1.0, 256, 16),
 }
 
 
-def as_spins(terms: Coefficients, temperature: float) -> Spins:
+def as_spins(terms: Coefficients, temperature: float, *, coloured: bool = True) -> Spins:
     """The same distribution on spins, with a greedy colouring."""
     terms = terms.listed()
     weights, size = terms.scale * terms.weights / temperature, len(terms.linear)
     fields = terms.linear / temperature / 2
     for end in terms.edges.T:
         fields = fields + np.bincount(end, weights / 4, size)
+    # Couplings of spins without fields leave rounding of sums.
+    fields = np.where(np.abs(fields) < 1e-9, 0.0, fields)
+    if not coloured:
+        return Spins(fields, terms.edges, weights / 4, [])
     graph = nx.Graph()
     graph.add_nodes_from(range(size))
     graph.add_edges_from(terms.edges.tolist())
@@ -272,17 +307,103 @@ def dwave(terms: Coefficients, target: Target, chains: int, draws: int) -> Draw:
     return draw
 
 
-PEERS = {"thrml": thrml, "dwave-samplers": dwave, "numpy": numpy_gibbs}
+def dwave_tree(terms: Coefficients, target: Target, chains: int, draws: int) -> Draw:
+    """`dwave.samplers.TreeDecompositionSampler`: independent draws, and marginals."""
+    samplers, _ = _imported("dwave.samplers", "dimod")
+    bqm = as_bqm(terms.listed())
+    sampler = samplers.TreeDecompositionSampler()
+
+    def draw(seed: int) -> Drawn:
+        try:
+            found = sampler.sample(
+                bqm, num_reads=chains * draws, beta=1 / target.temperature, seed=seed + 1
+            )
+        except ValueError as error:
+            raise NotPlayed(str(error)) from error
+        states = found.record.sample[:, np.argsort(found.variables)]
+        rows = np.repeat(states, found.record.num_occurrences, axis=0)
+        return Drawn(packed(rows.reshape(chains, draws, -1)), "none", {"steps": rows.size})
+
+    return draw
+
+
+# Sweeps of a ladder, and clusters, from one draw to the next, as a part of the sweeps of a chain.
+_TEMPERING_PART, _WOLFF_PART = 4, 8
+_HAND_RUNGS = 10
+
+
+def _numba_loop(loop: Callable, part: int, *more: np.ndarray) -> Callable:
+    """Returns a peer that plays a loop of `by_hand`, one chain after the other."""
+
+    def peer(terms: Coefficients, target: Target, chains: int, draws: int) -> Draw:
+        spins = as_spins(terms, target.temperature, coloured=False)
+        ferromagnet = bool((spins.couplings >= 0).all() and not spins.fields.any())
+        if loop is by_hand.wolff and not ferromagnet:
+            raise NotPlayed("Wolff's clusters need a ferromagnet without fields")
+        lists = by_hand.neighbour_lists(len(spins.fields), spins.edges, spins.couplings)
+        sweeps = max(1, target.sweeps // part)
+        warm_up = max(1, target.warm_up // part)
+
+        def draw(seed: int) -> Drawn:
+            states = np.empty((chains, draws, len(spins.fields)), np.int8)
+            steps = sum(
+                loop(seed * chains + chain, lists, spins.fields, warm_up, sweeps, row, *more)
+                for chain, row in enumerate(states)
+            )
+            return Drawn(packed(states > 0), "serial", {"steps": steps})
+
+        return draw
+
+    return peer
+
+
+def auxiliary_field(terms: Coefficients, target: Target, chains: int, draws: int) -> Draw:
+    """An auxiliary field, for equal couplings of all pairs without fields."""
+    spins = as_spins(terms, target.temperature, coloured=False)
+    size = len(spins.fields)
+    coupling = float(spins.couplings[0])
+    if (
+        len(spins.couplings) != size * (size - 1) // 2
+        or np.ptp(spins.couplings) > 1e-9 * coupling
+        or np.abs(spins.fields).max() > 1e-9
+    ):
+        raise NotPlayed("an auxiliary field needs equal couplings of all pairs without fields")
+
+    def draw(seed: int) -> Drawn:
+        states = np.empty((chains, draws, size), np.int8)
+        steps = by_hand.auxiliary_field(seed, coupling, target.warm_up, target.sweeps, states)
+        return Drawn(packed(states > 0), "serial", {"steps": steps})
+
+    return draw
+
+
+PEERS = {
+    "thrml": thrml,
+    "dwave-samplers": dwave,
+    "numpy": numpy_gibbs,
+    "numba-gibbs": _numba_loop(by_hand.gibbs, 1),
+    "numba-tempering": _numba_loop(
+        by_hand.tempering, _TEMPERING_PART, np.linspace(0, 1, _HAND_RUNGS + 1)[1:]
+    ),
+    "numba-wolff": _numba_loop(by_hand.wolff, _WOLFF_PART),
+    "auxiliary-field": auxiliary_field,
+    "dwave-tree": dwave_tree,
+}
+# Those that every target is compared with where none are named.
+_USUAL_PEERS = "thrml", "dwave-samplers", "numpy"
 
 
 # The name of the plain loop with the peers' schedule, rather than one that a method chooses.
 SWEEPS = "sweeps"
 SWEEPING = {"scan": "sequential"}
 OWN = (SWEEPS, "chain", "tempering", "localization")
+OTHERS = ("low_rank", "exact", AUTO)
 OBSERVABLES = ("value", "magnetisation", "overlap")
 # The reference engine runs methods on targets up to this size; on larger ones it runs this many
 # steps for its rate.
 _REFERENCE_SIZE, _REFERENCE_STEPS = 300, 20_000
+# Repetitions from which errors are known to half of their size.
+_LEAST_REPEATS = 8
 # A localized draw costs thousands of sweeps, so there is one for this many draws of a chain.
 _LOCALIZED = 8
 
@@ -296,6 +417,8 @@ class Played(NamedTuple):
       cpu_seconds: CPU time of this process without compilation.
       effective: effective sample sizes of the observables; None if only the rate counts.
       r_hat: the largest R-hat of the observables; None likewise, and for independent draws.
+      means: of the value and the magnetisation.
+      variances: of the same.
     """
 
     steps: int
@@ -303,6 +426,8 @@ class Played(NamedTuple):
     cpu_seconds: float
     effective: tuple[float, ...] | None
     r_hat: float | None
+    means: tuple[float, ...] = ()
+    variances: tuple[float, ...] = ()
 
     @property
     def rate(self) -> float:
@@ -321,16 +446,46 @@ def play(draw: Draw, seed: int, terms: Coefficients) -> Played:
     wall, cpu = compile_seconds(), compile_cpu_seconds()
     cpu_seconds, seconds, drawn = timed(draw, seed)
     wall, cpu = compile_seconds() - wall, compile_cpu_seconds() - cpu
-    return Played(drawn.how["steps"], seconds - wall, cpu_seconds - cpu, *_judged(drawn, terms))
+    seen = observed(terms, drawn.bits)
+    compared = [seen[name] for name in OBSERVABLES[:2]]
+    # Independent draws count one step of each site.
+    steps = drawn.how.get("steps", compared[0].size * terms.num_sites)
+    return Played(
+        steps,
+        seconds - wall,
+        cpu_seconds - cpu,
+        *_judged(drawn, seen),
+        tuple(float(one.mean()) for one in compared),
+        tuple(float(one.var()) for one in compared),
+    )
 
 
-def _judged(drawn: Drawn, terms: Coefficients) -> tuple[tuple[float, ...] | None, float | None]:
+def _judged(
+    drawn: Drawn, seen: dict[str, np.ndarray]
+) -> tuple[tuple[float, ...] | None, float | None]:
     if drawn.dependence == RATE_ONLY or drawn.bits.shape[1] < LEAST_DRAWS:
         return None, None
     if drawn.dependence != "serial":
         return (float(drawn.bits.shape[0] * drawn.bits.shape[1]),) * len(OBSERVABLES), None
-    found = [diagnose(name, column) for name, column in observed(terms, drawn.bits).items()]
+    found = [diagnose(name, column) for name, column in seen.items()]
     return tuple(one.ess_bulk for one in found), max(one.r_hat for one in found)
+
+
+def counted_by_errors(rows: list[Row]) -> list[Row]:
+    """Returns the contenders of one target with effective sample sizes by mean square errors.
+
+    The truth is the mean of the contenders' means, weighted by their precision over repetitions.
+    """
+    means = np.array([[one.means for one in row.played] for row in rows])
+    repeats = means.shape[1]
+    precision = repeats / np.maximum(means.var(axis=1, ddof=1), 1e-300)
+    truth = (means.mean(axis=1) * precision).sum(axis=0) / precision.sum(axis=0)
+    spread = np.median([one.variances for row in rows for one in row.played], axis=0)
+    errors = ((means - truth) ** 2).mean(axis=1)
+    return [
+        row._replace(played=[one._replace(effective=tuple(spread / error)) for one in row.played])
+        for row, error in zip(rows, errors, strict=True)
+    ]
 
 
 def contender(name: str, terms: Coefficients, target: Target, chains: int, draws: int) -> Draw:
@@ -431,8 +586,13 @@ def mean_and_error(values) -> tuple[float, float]:
     return statistics.fmean(values), error
 
 
-def effective_rates(row: Row) -> list[tuple[float, float]] | None:
+def effective_rates(row: Row, by_errors: bool = False) -> list[tuple[float, float]] | None:
     """Effective draws of each observable per CPU-second, with errors."""
+    if by_errors:  # the same in each repetition
+        seconds = statistics.fmean(one.cpu_seconds for one in row.played)
+        relative = (2 / len(row.played)) ** 0.5
+        rates = [one / seconds for one in row.played[0].effective or ()]
+        return [(one, relative * one) for one in rates]
     rates = [
         [one / p.cpu_seconds for one in p.effective] for p in row.played if p.effective is not None
     ]
@@ -450,15 +610,16 @@ def as_json(rows: list[Row]) -> list[dict[str, Any]]:
     ]
 
 
-def format_rows(rows: list[Row]) -> str:
+def format_rows(rows: list[Row], by_errors: bool = False) -> str:
     """A table of millions of site updates and effective draws per CPU-second, with errors over
     repetitions.
     """
     first = rows[0]
+    observables = OBSERVABLES[:2] if by_errors else OBSERVABLES
     lines = [
         f"{first.target}",
         f"  {'':<22} {'M updates/CPU-s':>16} {'M/s of wall':>12} {f'{first.contender} is':>16}"
-        + "".join(f"{name:>20}" for name in OBSERVABLES) + f"{'R-hat':>8}",
+        + "".join(f"{name:>20}" for name in observables) + f"{'R-hat':>8}",
     ]  # fmt: skip
     for row in rows:
         rate, error = mean_and_error(one.rate / 1e6 for one in row.played)
@@ -466,9 +627,9 @@ def format_rows(rows: list[Row]) -> str:
         ratio, spread = mean_and_error(
             a.rate / b.rate for a, b in zip(first.played, row.played, strict=True)
         )
-        found = effective_rates(row)
+        found = effective_rates(row, by_errors)
         cells = (
-            [f"{one:.3g} ({bar:.2g})" for one, bar in found] if found else ["-"] * len(OBSERVABLES)
+            [f"{one:.3g} ({bar:.2g})" for one, bar in found] if found else ["-"] * len(observables)
         )
         worst = max((one.r_hat for one in row.played if one.r_hat is not None), default=None)
         mark = "-" if worst is None else f"{worst:.2f}" + "*" * (worst > MOST_R_HAT)
@@ -482,9 +643,12 @@ def format_rows(rows: list[Row]) -> str:
 
 FLAGS, define = own_flags()
 define.list("targets", list(TARGETS)[:5], f"Targets: {', '.join(TARGETS)}.")
-define.list("methods", list(OWN), "Methods of this package; and auto, which chooses one.")
+define.list("methods", list(OWN), f"Methods of this package; and {', '.join(OTHERS)}.")
+define.boolean(
+    "by_errors", False, "Count effective draws by errors over the repetitions, at least 8 of them."
+)
 define.list("engines", ["cpu", "reference"], "Engines of this package.")
-define.list("peers", list(PEERS), "Peers.")
+define.list("peers", list(_USUAL_PEERS), f"Peers: {', '.join(PEERS)}.")
 define.integer("chains", 8, "Chains or ladders per contender.", lower_bound=2)
 define.integer("draws", 64, "Draws per chain.", lower_bound=4)
 define.integer("repeats", 3, "Repetitions, with different seeds.", lower_bound=1)
@@ -502,10 +666,12 @@ def _stay_on(cores: int) -> None:
 
 def run(_) -> int:
     check_choice("targets", FLAGS.targets, TARGETS)
-    check_choice("methods", FLAGS.methods, (*OWN, AUTO))
+    check_choice("methods", FLAGS.methods, (*OWN, *OTHERS))
     check_choice("engines", FLAGS.engines, ENGINES)
     check_choice("peers", FLAGS.peers, PEERS)
     output = check_file(FLAGS.output)
+    if FLAGS.by_errors and FLAGS.repeats < _LEAST_REPEATS:
+        raise InputError(f"--by_errors needs --repeats of at least {_LEAST_REPEATS}", "by_errors")
     _stay_on(FLAGS.cores)
     names = [
         f"{method}/{engine}" for engine in FLAGS.engines for method in FLAGS.methods
@@ -522,8 +688,10 @@ def run(_) -> int:
     with progress_bar(total, " repetitions") as progress:
         for target in FLAGS.targets:
             found = compare(target, names, FLAGS.chains, FLAGS.draws, FLAGS.repeats, progress)
+            if FLAGS.by_errors:
+                found = counted_by_errors(found)
             if found:
-                say("\n" + format_rows(found))
+                say("\n" + format_rows(found, FLAGS.by_errors))
             rows += found
     record["draws"] = as_json(rows)
     write_json(output, record)

@@ -9,7 +9,9 @@ import networkx as nx
 import numpy as np
 import pytest
 
+import by_hand
 import contenders
+import sampling
 from contenders import Measurement, Own, available_peers, best_of_reads, how_to_get
 from localization import cost_of
 from rates import Row, lead
@@ -183,6 +185,41 @@ def test_contenders_draw_from_the_target_and_count_their_updates(name):
     assert drawn.how["steps"] == sweeps * 6 * chains
 
 
+@pytest.mark.parametrize("loop", ["gibbs", "tempering", "wolff"])
+def test_loops_by_hand_draw_from_their_target(loop):
+    """A ring of six couplings .5: E[s_0 s_1] = (t + t^5)/(1 + t^6), t = tanh .5."""
+    ring = np.stack([np.arange(6), (np.arange(6) + 1) % 6], axis=1)
+    lists = by_hand.neighbour_lists(6, ring, np.full(6, 0.5))
+    drawn = np.empty((8_000, 6), np.int8)
+    more = [np.linspace(0.25, 1, 4)] if loop == "tempering" else []
+    assert getattr(by_hand, loop)(1, lists, np.zeros(6), 20, 4, drawn, *more) > drawn.size
+    t = np.tanh(0.5)
+    assert abs((drawn[:, 0] * drawn[:, 1]).mean() - (t + t**5) / (1 + t**6)) < 0.05
+    assert np.abs(drawn.mean(axis=0)).max() < 0.1
+
+
+def test_an_auxiliary_field_draws_from_its_target():
+    """exp(.2/2 (s_0 + s_1 + s_2)^2): the sum is 3 in size with weight 2 e^.9, 1 with 6 e^.1."""
+    drawn = np.empty((4, 4_000, 3), np.int8)
+    by_hand.auxiliary_field(0, 0.2, 10, 2, drawn)
+    chance = 2 * np.exp(0.9) / (2 * np.exp(0.9) + 6 * np.exp(0.1))
+    assert abs((np.abs(drawn.sum(axis=2)) == 3).mean() - chance) < 0.02
+
+
+def test_errors_over_repetitions_count_what_chains_do_not_see():
+    """Means of 100 independent draws each; those of the second contender are all off by one."""
+    rng = np.random.default_rng(0)
+    rows = []
+    for off in (0.0, 1.0):
+        means = rng.normal(size=(64, 2)) / 10 + off * np.array([0.0, 1.0])
+        played = [sampling.Played(1, 1.0, 1.0, (1.0,), 1.0, tuple(m), (1.0, 1.0)) for m in means]
+        rows.append(sampling.Row("", f"{off}", played))
+    # The truth is the mean of both where they are equally precise, so it is off by a half.
+    good, bad = (row.played[0].effective for row in sampling.counted_by_errors(rows))
+    assert 60 < good[0] < 160 and 60 < bad[0] < 160
+    assert bad[1] < 5
+
+
 # The scripts.
 
 
@@ -200,6 +237,13 @@ def test_contenders_draw_from_the_target_and_count_their_updates(name):
             "bench_sampling.json",
             "--targets=spin-glass --methods=sweeps --engines=cpu --peers=numpy --chains=2 "
             "--draws=4 --repeats=2",
+        ),
+        pytest.param(
+            "sampling",
+            "bench_sampling.json",
+            "--targets=tree --methods=exact --engines=cpu --peers=dwave-tree --chains=2 --draws=20 "
+            "--repeats=8 --by_errors",
+            marks=pytest.mark.slow,
         ),
         pytest.param(
             "localization",
