@@ -1,7 +1,8 @@
 """Refusals: what is called, what it raises, and the argument, line or flag that is named.
 
 The sentences stand in sentences.txt, which a person reads when it changes:
-`python tests/refusals/refusals.py` writes it anew.
+`python tests/refusals/refusals.py` writes it anew. Lists of what is registered, such as samplers,
+stand there by their titles.
 """
 
 import contextlib
@@ -19,14 +20,27 @@ from pathlib import Path
 from typing import NamedTuple
 from unittest import mock
 
+from sl_discs.chains.annealing import SCHEDULES
 from sl_discs.commands.main import main
-from sl_discs.instances.formats import read_instances
+from sl_discs.instances.formats import FORMATS, read_instances
+from sl_discs.problems.kind import KINDS
+from sl_discs.samplers import known_samplers
 from sl_discs.support import memory, own_code
+from sl_discs.support.checks import join_names
 from sl_discs.support.errors import InputError
 
 ROOT = Path(__file__).parents[2]
 PACKAGE = ROOT / "sl_discs"
 SENTENCES = Path(__file__).with_name("sentences.txt")
+# Lists that grow with each entry of a registry, as they stand in sentences, and what stands for
+# them in the file.
+LISTS = {
+    ", ".join(known_samplers()): "SAMPLERS",
+    ", ".join(FORMATS): "FORMATS",
+    join_names(FORMATS): "FORMATS",
+    ", ".join(SCHEDULES): "SCHEDULES",
+    ", ".join(KINDS): "PROBLEMS",
+}
 
 
 class Refusal(NamedTuple):
@@ -137,6 +151,8 @@ def _refused(error: InputError, folder: Path) -> Refused:
         words = " ".join(str(cause).split())
         said = said.replace(words, "...") if len(words) > 1 else said
     said = said.replace(str(folder), "FOLDER").replace(str(ROOT), "CLONE")
+    for names, title in LISTS.items():
+        said = said.replace(names, title)
     named = error.argument
     place = said.removeprefix("FOLDER/bad.any:").partition(": ")[0]
     if place.isdigit():
