@@ -140,14 +140,27 @@ def localized(
     `num_steps` steps.
 
     Draws are as accurate as the posterior means that the base sampler estimates at each level.
-    Later steps leave the draw as it is. `init` needs a key.
+    Later steps leave the draw as it is. `init` needs a key, from which the first observation is
+    drawn. Chains are independent: `jax.vmap` over keys gives many draws.
+
+    Example:
+        >>> steps = 64
+        >>> gibbs = localized("gibbs", lambda x: jnp.sum(x) - 2 * x[0] * x[1], steps)
+        >>> keys = jax.random.split(jax.random.key(0), steps + 1)
+        >>> state = gibbs.init(jnp.zeros(3), keys[steps])
+        >>> state, _ = jax.lax.scan(lambda s, key: gibbs.step(key, s), state, keys[:steps])
+        >>> state.draw.shape, int(state.sampler.step)
+        ((3,), 64)
 
     Args:
       base: name of the base sampler.
       logdensity_fn: as for `algorithm`.
-      num_steps: steps of a chain, of all levels together.
+      num_steps: steps of a chain, of all levels together, at least 8.
       **fields: of the base sampler's config and of `Localization`; by default at most 256 levels of
         8 steps on average, with sigma = 2 and eps_end = 0.01.
+
+    Returns:
+      `init` and `step`, whose states are `LocalizedDiscreteState`.
 
     Raises:
       InputError: as `algorithm`; or sign(Y) would be mostly noise with these fields.

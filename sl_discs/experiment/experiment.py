@@ -177,7 +177,17 @@ def _model_of(model: dict[str, Any], named: dict[str, Any]) -> dict[str, Any]:
 
 @dataclasses.dataclass(frozen=True)
 class Experiment:
-    """What an experiment has found.
+    """What an experiment has found: the answers of each sampler to each of G instances, verified.
+
+    `sl_discs.run` returns it. Traces of a sampler are arrays [L, G], L the number of logged steps.
+
+    Example:
+        >>> found = sl_discs.run("GWG", name="mis", graph_type="er_density", cfg_str="r-0.10",
+        ...                      num_instances=1, batch_size=4, chain_length=200)
+        >>> found.record.samplers["gwg"].trajectory.shape, found.to_dataframe().feasible.tolist()
+        ((2, 1), [True])
+        >>> print(found.summary().splitlines()[0])
+        mis/er_density/r-0.10: maximum independent set, 1 instance
 
     Attributes:
       record: the samplers, verified solutions and traces; None while parts of a divided run are
@@ -185,6 +195,9 @@ class Experiment:
       paths: of the files that were written, by name; empty for a run without a folder.
       resumed: what was taken from checkpoints, in words; empty: nothing.
       note: what a divided run still lacks, in words.
+
+    Raises:
+      InputError: from each method, if `record` is None.
     """
 
     record: ExperimentRecord | None

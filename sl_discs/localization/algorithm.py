@@ -36,13 +36,23 @@ _BASE = 0x534C0002
 
 
 class LocalizedState(NamedTuple):
-    """The state of a localized chain.
+    """The state of a localized chain, beside its x: what `Localized.init_state` draws and its kernel
+    returns.
+
+    Leaves of a batch have leading axes. The spins are [N], or [N, q] where sites have q > 2 values.
+
+    Example:
+        >>> localized = Localized(Gibbs(), Localization(K=4, sigma=2.0).levels(32))
+        >>> states = localized.make_init_state(jax.random.key(0), 7, (5,))  # seven chains, N = 5
+        >>> states.y.shape, states.level.tolist()
+        ((7, 5), [0, 0, 0, 0, 0, 0, 0])
 
     Attributes:
       base: the base sampler's state.
-      level: number of the level that the next step belongs to, from 0.
+      level: number of the level that the next step belongs to, from 0 to K - 1.
       step: number of the next step, from 0; after the last level Y and U no longer change.
-      y: the observation Y, in the shape of the spins.
+      y: the observation Y, in the shape of the spins: once the last level is done, `Sites.decode`
+        of it is the draw.
       mean: the partial sum of U: the spins that count so far, divided by the number that will.
     """
 

@@ -433,9 +433,9 @@ def register_problem(kind: GraphKind) -> Callable[..., Problem]:
         2.0
 
     Args:
-      kind: a `sl_discs.problems.graph_kind.GraphKind`. It has the bound, improvement and rules that
-        it names, and is enumerated if it names no provers. Commands know it by its name where
-        `--import` runs this.
+      kind: a `sl_discs.problems.graph_kind.GraphKind`, with a bound and an improvement if it names
+        them. Without an entry in `sl_discs.solving.workers.WORKERS` it has no reductions, and
+        proofs by enumeration alone. Commands know it by its name where `--import` runs this.
 
     Returns:
       the function that makes such a problem from a graph, with the arguments of `sl_discs.maxcut`

@@ -17,10 +17,11 @@ def presolve(problem: Problem, seconds: float = math.inf) -> Presolved:
     do not begin.
 
     `mis` and `vertex_cover`: nodes whose neighbours are a clique, or all but one of them, and
-    unconfined ones (`sets`); not with weights of nodes. `maxclique`: nodes with too few neighbours
-    for a clique larger than one found at once. `qubo`, `ising` and `maxcut`: dominant couplings,
-    spins with up to three couplings (`quadratic`), and, where `dwave-preprocessing` is installed
-    and there are linear terms, roof duality. Other kinds have no rules.
+    unconfined ones (`set_reductions`); not with weights of nodes. `maxclique`: nodes with too few
+    neighbours for a clique larger than one found at once. `qubo`, `ising` and `maxcut`: dominant
+    couplings, spins with up to three couplings (`spin_reductions`), and, where
+    `dwave-preprocessing` is installed and there are linear terms, roof duality. Other kinds have
+    the rules that `WORKERS` gives them.
 
     A coefficient of what is left is rounded as sums in double precision are.
     """

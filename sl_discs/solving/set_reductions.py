@@ -185,7 +185,7 @@ def reduce_sets(problem: Problem[Graph], seconds: float) -> Presolved:
     """Reduces a problem `mis`, or `vertex_cover`, whose nodes that are left out are an independent
     set.
 
-    No rule is for weights of nodes, with which `proofs.integer` proves what rules could remove.
+    No rule is for weights of nodes, with which `provers.integer` proves what rules could remove.
     """
     graph = problem.source
     cover = not problem.maximise

@@ -217,6 +217,20 @@ _BATCHES = 2**14
 class ConformanceError(AssertionError):
     """A sampler is incorrect; the message says which property it violates, on which target, and by
     how much.
+
+    `check_sampler`, `check_case` and `check_convergence` raise it for the first property. It is an
+    `AssertionError`, so that a test fails by it; an argument that is wrong is an `InputError`.
+
+    Example: a sampler that accepts every flip.
+        >>> @dataclasses.dataclass(frozen=True)
+        ... class Hasty(Gibbs):
+        ...     def acceptance(self, change, log_chance):
+        ...         return jnp.float32(1)
+        >>> try:
+        ...     check_sampler(Hasty(), standard_cases()[:1])
+        ... except ConformanceError as error:
+        ...     print(error)
+        mis: the target is not invariant: after 8 steps from exact draws, chi-squared ...
     """
 
 
