@@ -161,14 +161,15 @@ def _fit_batches(config: ConfigDict) -> str:
     if family.files is None or not files:
         return ""
     given = config_flags.get_override_values(flags.FLAGS["config"]).get("experiment.num_models")
-    count = family.files.count(files)
+    graphs, count = family.files.load(files, 0, 1)
     most = given or model.num_models
     expected = model.get("num_instances")
     devices = jax.local_device_count() if config.experiment.run_parallel else 1
     size = min(most, -(-count // devices) * devices)
-    if size == model.num_models and expected in (None, 0, count):
+    if size == model.num_models and not expected:
         return ""
-    if expected == count and given is None:
+    # Sets drawn anew may exceed the largest sizes that are fixed in DISCS's config.
+    if expected == count and given is None and not graphs[0].generated:
         return ""  # DISCS's own data, as its config has them
     # 0: as in the files.
     limits = dict.fromkeys(("max_num_nodes", "max_num_edges", "num_instances"), 0)

@@ -7,19 +7,29 @@ sl-discs discs data --model=mis --graph_type=er_density --cfg_str=r-0.10 --num_i
 Without --source, graphs of random families are generated from --data_seed.
 """
 
-import math
 import shlex
+import shutil
+import tempfile
 import types
+import zipfile
 from collections.abc import Sequence
 from pathlib import Path
 
 from absl import flags
 
 from sl_discs.commands.command import Command, own_flags, refuse_flags
+from sl_discs.experiment.summary import published_tables
 from sl_discs.instances.archive import write_archive
-from sl_discs.instances.dataset import load_dataset, writable_family, write_discs
+from sl_discs.instances.dataset import (
+    check_data_root,
+    find_family,
+    load_dataset,
+    writable_family,
+    write_discs,
+)
 from sl_discs.instances.graph import Dataset
 from sl_discs.problems.graph_kind import graph_kind
+from sl_discs.reproduction.cells import PUBLISHED
 from sl_discs.support.errors import InputError
 from sl_discs.support.terminal import say
 
@@ -45,26 +55,6 @@ define.string(
 define.integer("first_instance", 0, "Index of the first graph in the whole dataset.")
 define.boolean("overwrite", False, "Replace files of the same names.")
 
-# Limits that DISCS's model configs fix, whatever the files and flags say: nodes and edges of a
-# graph, number of graphs, and graphs per batch. Keys: prefix and suffix of the dataset's name.
-_FIXED = {
-    ("mis/ertest", "r-800"): (800, 47885, 128, 128),
-    ("mis/ertest", "r-10k"): (10915, 1190799, 16, 128),
-    ("maxcut/er", "256-300"): (300, 6839, 1000, 128),
-    ("maxcut/er", "512-600"): (600, 27132, 1000, 128),
-    ("maxcut/er", "1024-1100"): (1100, 91239, 1000, 128),
-    ("maxcut/ba", "256-300"): (300, 1184, 1000, 1024),
-    ("maxcut/ba", "512-600"): (600, 2384, 1000, 1024),
-    ("maxcut/ba", "1024-1100"): (1100, 4384, 1000, 1024),
-    ("maxclique/rb", ""): (475, 90585, 500, 512),
-    ("maxclique/twitter", ""): (247, 12174, 196, 200),
-}
-_REMEDY = (
-    "sl-discs discs main reads these limits from files with another number of graphs than "
-    "DISCS's config says; for DISCS alone, copy the --config file below and add to its config: "
-    "model=dict(max_num_nodes=0, max_num_edges=0, num_instances=0)"
-)
-
 
 def discs_flags(dataset: Dataset, data_root: Path) -> list[str]:
     """Returns the flags, besides the sampler's, with which DISCS reads the dataset below
@@ -78,43 +68,6 @@ def discs_flags(dataset: Dataset, data_root: Path) -> list[str]:
         f"--model_config.cfg_str={cfg_str[0] if cfg_str else '_'}",
         f"--model_config.data_root={data_root.resolve()}",
     ]
-
-
-def warnings(dataset: Dataset) -> list[str]:
-    """Lines on what keeps DISCS from running on every graph or reporting it, and on the remedy; may
-    be empty.
-    """
-    name = dataset.name
-    written = len(dataset.graphs)
-    fixed = next(
-        (_FIXED[ends] for ends in _FIXED if name.startswith(ends[0]) and name.endswith(ends[1])),
-        None,
-    )
-    if fixed is None:
-        return []
-    nodes, edges, count, batch = fixed
-    lines = []
-    large = [
-        graph.name for graph in dataset.graphs if graph.num_nodes > nodes or graph.num_edges > edges
-    ]
-    if large:
-        limits = f"the {nodes} nodes or {edges} edges that DISCS's config allows"
-        lines.append(
-            f"{len(large)} graphs (first {large[0]}) exceed {limits}; DISCS fails on their shape"
-        )
-    padding = math.ceil(count / batch) - math.ceil(written / batch)
-    if padding > 0:
-        much = (
-            f"{count} graphs, {batch} a batch; after these {written} it would run {padding} "
-            "batches of padding"
-        )
-        lines.append(f"DISCS's config says {much}, and it only keeps the results of the last batch")
-    if padding < 0 and written % batch:
-        lines.append(
-            f"DISCS's config says {count} graphs; it would leave out the last {written % batch} of "
-            "these"
-        )
-    return [*(f"warning: {text}" for text in lines), f"remedy: {_REMEDY}"] if lines else []
 
 
 def _graphs(count: int) -> str:
@@ -140,7 +93,6 @@ def summarize(dataset: Dataset, paths: Sequence[Path], data_root: Path) -> str:
         f"files: {paths[0]}"
         + (f" to {paths[-1].name} ({len(paths)} files)" if len(paths) > 1 else ""),
         f"reference objective: {reference}",
-        *warnings(dataset),
         f"flags of DISCS: {shlex.join(discs_flags(dataset, data_root))}",
     ]
     return "\n".join(lines)
@@ -195,3 +147,71 @@ def _archive(_) -> int:
 
 
 archive = Command("", _archive.__doc__, ARCHIVE_FLAGS, _archive)
+
+FILES_FLAGS, define = own_flags()
+words = "Folder that holds DISCS's data, or its .zip, which is unpacked into a folder beside it."
+define.string("data_root", "./sco", words)
+
+
+def _files(_) -> int:
+    """Says which of the paper's sets DISCS's data has, and what is missing for which table.
+
+    sl-discs discs files --data_root=DISCS-DATA.zip
+
+    All graphs are read. DISCS publishes no checksums, so each set is shown with the first digits of
+    a SHA-256 of its graphs, by which two people can compare theirs. The exit code is 1 if a set is
+    missing, damaged or of another size.
+    """
+    folder = _unpacked(Path(FILES_FLAGS.data_root))
+    families = {name: find_family(*one.flags) for name, one in PUBLISHED.items()}
+
+    def present(root: Path) -> list[str]:
+        return [
+            name
+            for name, family in families.items()
+            if family.find_files(root) or family.find_archives(root)
+        ]
+
+    root = max([folder, *filter(Path.is_dir, folder.rglob("*"))], key=lambda one: len(present(one)))
+    there = present(root)
+    lines = [f"data root: {root}"]
+    complete = True
+    for name, one in PUBLISHED.items():
+        table = "Table 3" if one.problem == "maxcut" else "Tables 1 and 2"
+        if name in published_tables()["ablation"]:
+            table += ", ablation"
+        try:
+            if name not in there:
+                raise InputError(f"missing: {families[name].where()}")
+            dataset = load_dataset(*one.flags, root)
+            state = f"{len(dataset.graphs)} of {_graphs(one.published_n)}, {dataset.digest()[:12]}"
+            complete &= len(dataset.graphs) == one.published_n
+        except InputError as error:
+            state = str(error)
+            complete = False
+        lines.append(f"  {name} ({table}): {state}")
+    if any(families[name].generator for name in families.keys() - there):
+        lines.append("Random sets that are missing are drawn anew from their distributions.")
+    say("\n".join(lines))
+    return 0 if complete else 1
+
+
+def _unpacked(path: Path) -> Path:
+    """Returns the folder itself, or that of a .zip, which is unpacked there once."""
+    if not path.is_file():
+        check_data_root(path)
+        return path
+    folder = path.with_suffix("")
+    if not folder.exists():
+        try:
+            with tempfile.TemporaryDirectory(dir=path.parent) as temporary:
+                shutil.unpack_archive(path, Path(temporary) / "all", "zip")
+                (Path(temporary) / "all").rename(folder)
+        except (OSError, zipfile.BadZipFile) as error:
+            raise InputError(
+                f"{path}: cannot be unpacked ({error}); unpack it yourself, and give the folder"
+            ) from error
+    return folder
+
+
+files = Command("", _files.__doc__, FILES_FLAGS, _files)

@@ -10,9 +10,11 @@ sl-discs reproduce main --profile=cpu --data_root=FOLDER --output=results/reprod
 Each finished cell (a method on a dataset with all its settings) is kept in OUTPUT/cells: a stopped
 command continues where it left off, and a command with other settings runs its cells anew. The
 report is OUTPUT/main.md, OUTPUT/main-level.md or OUTPUT/ablation.md, with its rows in a JSON file
-of the same name and its figure beside it.
+of the same name. The same command may be started several times, here or on other machines that see
+OUTPUT, to share the cells; the one that ends last writes the report.
 """  # noqa: E501
 
+import contextlib
 import time
 from pathlib import Path
 
@@ -25,17 +27,10 @@ from sl_discs.experiment.summary import published_tables
 from sl_discs.instances.dataset import check_data_root
 from sl_discs.localization.schedule import ANNEALS
 from sl_discs.reproduction import cells
-from sl_discs.reproduction.report import (
-    draw_levels,
-    main_table,
-    reading_table,
-    rows_of,
-    summary,
-    write_report,
-)
+from sl_discs.reproduction.report import main_table, rows_of, summary, write_report
 from sl_discs.reproduction.runs import Runner
 from sl_discs.support.errors import InputError
-from sl_discs.support.figures import or_warn
+from sl_discs.support.locks import FolderInUse
 from sl_discs.support.terminal import say
 
 FLAGS, define = own_flags()
@@ -101,7 +96,7 @@ def _plan(what: str, choice: cells.Choice) -> tuple[list[_Work], list[str]]:
 
 
 def _reproduce(given: Given) -> int:
-    """Runs the cells of a table, and writes the report after each dataset."""
+    """Runs the cells of a table that no other command runs, and writes the report of all."""
     one_device_per_core()
     keep_programs()
     [what] = given.arguments
@@ -119,42 +114,42 @@ def _reproduce(given: Given) -> int:
     work, left_out = _plan(what, choice)
     for reason in left_out:
         say(f"left out: {reason}")
-    total = sum(len(planned) for _, planned in work)
-    if not total:
+    wanted = [cell for _, planned in work for cell in planned]
+    if not wanted:
         raise InputError("no cell is left to run; choose other --datasets or --methods")
-    engines = [
-        choose_engine(cell.settings.engine, cell.build().sampler)[0]
-        for _, planned in work
-        for cell in planned
-    ]
+    engines = [choose_engine(cell.settings.engine, cell.build().sampler)[0] for cell in wanted]
     leave_cards_alone(engines)
     measured = measured_by(
         command=given.typed, profile=FLAGS.profile, device=describe_devices(engines)
     )
     begin = time.perf_counter()
-    runner = Runner(folder / "cells", say, total)
+    runner = Runner(folder / "cells", say, len(wanted))
     done = []
-    rows = []
+    held = []
     for dataset, planned in work:
         graphs = dataset.load(
             FLAGS.data_root, FLAGS.instances or profile.count(dataset.name, what == "ablation")
         )
         unseen = dataset.held_out(graphs)
-        done += [
-            runner.run(cell, unseen if cell.protocol == cells.HELD_OUT else graphs)
-            for cell in planned
-        ]
-        rows = rows_of(done, FLAGS.data_root)
-        paths = write_report(folder, name, rows, left_out, None, measured)
-    if what == "main" and (drawn := or_warn(lambda: draw_levels(rows, folder / f"{name}.png"))):
-        paths = (*write_report(folder, name, rows, left_out, drawn.name, measured), drawn)
+        for cell in planned:
+            chosen = unseen if cell.protocol == cells.HELD_OUT else graphs
+            try:
+                done.append(runner.run(cell, chosen))
+            except FolderInUse as error:
+                say(f"{cell.label()}: {error.holder} runs it")
+                held.append((cell, chosen))
+    for cell, chosen in held:  # which may have ended since
+        with contextlib.suppress(FolderInUse):
+            done.append(runner.run(cell, chosen))
+    if left := len(wanted) - len(done):
+        say(f"other commands run {left} of the cells; the one that ends last writes the report")
+        return 0
+    done.sort(key=lambda one: wanted.index(one.cell))
+    rows = rows_of(done, FLAGS.data_root)
+    paths = write_report(folder, name, rows, left_out, measured)
+    say("\n" + "\n\n".join(filter(None, [*summary(rows), main_table(rows)])) + "\n")
     say(
-        "\n"
-        + "\n\n".join(filter(None, [*summary(rows), reading_table(rows), main_table(rows)]))
-        + "\n"
-    )
-    say(
-        f"{runner.ran} of {total} cells run in {time.perf_counter() - begin:.0f} s, "
+        f"{runner.ran} of {len(wanted)} cells run in {time.perf_counter() - begin:.0f} s, "
         f"{runner.compile_s:.0f} s of it "
         "compiling; the others were already finished"
     )

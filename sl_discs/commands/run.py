@@ -14,7 +14,6 @@ prints the summary.
 
 import functools
 import re
-import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -212,7 +211,6 @@ def _run(_) -> int:
     """The best states of a problem on graphs; of several parts, the last one writes and prints."""
     one_device_per_core()
     keep_programs()
-    begin = time.perf_counter()
     request = _requested()
     dataset = request.load()
     folder = _save_folder(request.settings, request.model, dataset.name, request.methods)
@@ -225,14 +223,6 @@ def _run(_) -> int:
         say(found.summary())
         if figure := or_warn(lambda: found.plot(folder / "trajectory.png")):
             say(f"  {figure.name}")
-        if request.part.count == 1 and not found.resumed:
-            all_s = time.perf_counter() - begin
-            steps_s, compile_s = (
-                sum(getattr(one, field) for one in found.record.samplers.values())
-                for field in ("run_s", "compile_s")
-            )
-            rest_s = all_s - steps_s - compile_s
-            say(f"{all_s:.1f} s: steps {steps_s:.1f}, compiling {compile_s:.1f}, rest {rest_s:.1f}")
     return 0
 
 

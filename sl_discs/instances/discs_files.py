@@ -139,14 +139,6 @@ class DiscsFiles:
                 total += 1
         return graphs, total
 
-    def count(self, files: list[Path]) -> int:
-        """Returns the number of graphs; reads the files only if they may hold several
-        graphs each.
-        """
-        return (
-            len(files) if self.layout is None or self.per_file == 1 else self.load(files, 0, 0)[1]
-        )
-
     def _records_of(self, path: Path) -> Iterator[Record]:
         if self.layout is None:
             yield None, None

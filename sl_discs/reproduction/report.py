@@ -1,5 +1,5 @@
-"""The report of `sl-discs reproduce`: rows as plain values, their table, what stands out in it, and
-a figure.
+"""The report of `sl-discs reproduce`: rows as plain values, their table, and what stands out in
+it.
 """
 
 from __future__ import annotations
@@ -25,16 +25,13 @@ from sl_discs.experiment.summary import (
 from sl_discs.problems.graph_kind import graph_kind
 from sl_discs.reproduction.cells import (
     DEFAULTS,
-    HELD_OUT,
     LEVEL,
     NO_TILT,
-    PUBLISHED,
     UNCHANGED,
     stride_of,
 )
 from sl_discs.reproduction.runs import Done
 from sl_discs.support.documents import write_json
-from sl_discs.support.figures import save_figure
 from sl_discs.support.files import write_text
 
 # The rows of the table as plain values: a cell beside the published numbers and, in pairs, beside
@@ -262,18 +259,15 @@ def write_report(
     what: str,
     rows: list[dict[str, Any]],
     left_out: list[str],
-    figure: str | None,
     measured: dict[str, Any],
 ) -> tuple[Path, Path]:
     """Writes WHAT.md and WHAT.json; `measured` is of `measured_by`."""
     blocks = [
         f"# The paper's numbers and ours: {what}",
         *summary(rows),
-        reading_table(rows),
         _NOTE,
         main_table(rows),
         "\n".join(f"- left out: {reason}" for reason in left_out),
-        f"![{figure}]({figure})" if figure else "",
         f"{how_measured(measured)} The command of each cell is in `{what}.json`.",
     ]
     # Without z pooled over sets, which takes the graphs of studies/claim to tell anything.
@@ -371,56 +365,6 @@ def main_table(rows: list[dict[str, Any]]) -> str:
     return table(titles, map(_line, rows))
 
 
-def reading_table(rows: list[dict[str, Any]]) -> str:
-    """Returns localized methods with the annealing in each level, beside the same without tilt;
-    empty without any.
-
-    The last columns are their differences from the base method, whose annealing goes over the run.
-    """
-    places = {(row["dataset"], row["method"], row["protocol"]): row for row in rows}
-    lines = []
-    for (dataset, method, protocol), row in places.items():
-        control = places.get((dataset, method, NO_TILT))
-        if protocol == LEVEL and control is not None:
-            known = row["ours"]["mean"] is not None
-            ours, without = (one["ours" if known else "ours_absolute"] for one in (row, control))
-            gains = (
-                f"{number(one['gain']['mean'], 3, '+')} {bounds(one['gain'], 3)}"
-                if one["gain"]
-                else "-"
-                for one in (row, control)
-            )
-            published = row["gain"] and row["gain"]["published"]
-            lines.append(
-                [
-                    dataset,
-                    method,
-                    str(row["n"]),
-                    plus_minus(row["published"]),
-                    plus_minus(ours),
-                    number(row["z"], 2, "+"),
-                    plus_minus(without),
-                    number(control["z"], 2, "+"),
-                    number(published, 3, "+"),
-                    *gains,
-                ]
-            )
-    titles = [
-        "dataset",
-        "method",
-        "graphs",
-        "published",
-        "ours",
-        "z",
-        "no tilt",
-        "z",
-        "published gain",
-        "gain",
-        "gain, no tilt",
-    ]
-    return table(titles, lines) if lines else ""
-
-
 def _line(row: dict[str, Any]) -> list[str]:
     gain = row["gain"]
     size = f"{row['num_chains']} × {row['chain_length']:,}"
@@ -476,73 +420,3 @@ def bounds(row: dict[str, Any], digits: int) -> str:
 def listed(names: list[str], before: str) -> str:
     """Returns the names, preceded by `before`; empty if there are none."""
     return before + ", ".join(names) if names else ""
-
-
-# The figure: panels in rows of three, with one legend below; sizes in inches.
-_COLUMNS = 3
-_PANEL = (2.9, 2.3)
-_LEGEND = 0.8
-
-
-def draw_levels(rows: list[dict[str, Any]], path: Path) -> Path:
-    """Draws a panel for each dataset: published means (grey) and ours (black) at defaults or in a
-    reading of the paper, with 95 % intervals.
-    """
-    rows = [row for row in rows if row["protocol"] != HELD_OUT and not row["setting"]]
-    groups: dict[str, list[dict[str, Any]]] = {}
-    for row in rows:
-        groups.setdefault(f"{row['dataset']}, n = {row['n']}", []).append(row)
-    columns = min(_COLUMNS, len(groups))
-    lines = math.ceil(len(groups) / _COLUMNS)
-
-    def paint(figure):
-        for place, (title, group) in enumerate(groups.items()):
-            axes = figure.add_subplot(lines, columns, place + 1)
-            # Absolute cuts stand alone: the published ones are percentages.
-            known = group[0]["ours"]["mean"] is not None
-            for height, row in enumerate(group):
-                published = row["published"]
-                ours = row["ours"] if known else row["ours_absolute"]
-                if known and published["mean"] is not None:
-                    n = PUBLISHED[row["dataset"]].published_n
-                    paper = Spread(
-                        published["mean"], published["std"], published["std"] / math.sqrt(n), n
-                    )
-                    _point(axes, paper, height - 0.15, "0.6", "s", "published, 95 % interval")
-                spread = Spread(ours["mean"], ours["std"], ours["se"], row["n"])
-                _point(axes, spread, height + 0.15, "black", "o", "ours, 95 % interval")
-            methods = (
-                [_point_name(row) for row in group] if axes.get_subplotspec().is_first_col() else []
-            )
-            axes.set_yticks(range(len(group)), methods)
-            axes.set_ylim(len(group) - 0.4, -0.6)
-            axes.locator_params(axis="x", nbins=4)
-            axes.set_xlabel(group[0]["unit"] if known else group[0]["ours_absolute"]["unit"])
-            axes.set_title(title, fontsize=7.5)
-        shown = {
-            label: line
-            for one in figure.axes
-            for line, label in zip(*one.get_legend_handles_labels(), strict=True)
-        }
-        figure.legend(shown.values(), shown, loc="outside lower center", ncols=3, frameon=False)
-
-    return save_figure(path, (max(4.6, _PANEL[0] * columns), _PANEL[1] * lines + _LEGEND), paint)
-
-
-def _point_name(row: dict[str, Any]) -> str:
-    return row["method"] if row["protocol"] == DEFAULTS else f"{row['method']}, {row['protocol']}"
-
-
-def _point(axes, spread: Spread, height: float, colour: str, marker: str, label: str) -> None:
-    """Draws a mean with its interval by Student's t, or alone where it is that of one graph."""
-    half = spread.half_width if spread.se is not None else None
-    axes.errorbar(
-        spread.mean,
-        height,
-        xerr=half,
-        fmt=marker,
-        color=colour,
-        markersize=3.5,
-        linewidth=1,
-        label=label,
-    )

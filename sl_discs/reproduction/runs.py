@@ -15,7 +15,7 @@ import numpy as np
 
 from sl_discs import __version__
 from sl_discs.experiment.record import commit, describe_devices, fields_of_results
-from sl_discs.experiment.run_sampler import engine_for, plans_in_memory, run_sampler
+from sl_discs.experiment.run_sampler import RunPlan, engine_for, plans_in_memory, run_sampler
 from sl_discs.instances.graph import Dataset
 from sl_discs.localization.method import code_of
 from sl_discs.problems.kind import PENALTY
@@ -23,6 +23,7 @@ from sl_discs.reproduction.cells import Cell
 from sl_discs.support.documents import Damaged, read_json, write_json
 from sl_discs.support.files import check_writable
 from sl_discs.support.identity import digest
+from sl_discs.support.locks import only_run_in
 from sl_discs.support.terminal import progress_bar, tell
 
 # Finished cells on disk, each a small JSON file named by a digest of everything that its numbers
@@ -141,29 +142,32 @@ class Runner:
     compile_s: float = 0.0
 
     def run(self, cell: Cell, dataset: Dataset) -> Done:
-        """Returns the cell's result, loaded from the folder or else from a run."""
-        self.done += 1
+        """Returns the cell's result, loaded from the folder or else from a run.
+
+        FolderInUse while another process runs it.
+        """
         begin = time.perf_counter()
         content = identity(cell, dataset)
         result = load_result(self.folder, content)
-        if result is not None:
-            words = f"there already, mean {result.best.mean():.3f}"
-        else:
-            result = self._play(cell, dataset, content)
-            save_result(self.folder, result)
-            self.ran += 1
+        words = "there already"
+        if result is None:
+            [plan], _ = plans_in_memory(dataset, PENALTY, [cell.build()], cell.settings)
+            locks = check_writable(self.folder / "locks")
+            with only_run_in(locks, f"{path_of(self.folder, content).stem}.lock"):
+                # Another process may have run it since.
+                result = load_result(self.folder, content) or self._play(cell, plan, content)
             words = (
-                f"mean {result.best.mean():.3f} of {len(dataset.graphs)} graphs "
-                f"in {time.perf_counter() - begin:.1f} s, {result.chain_steps_per_s:,.0f} "
-                "chain-steps/s"
+                f"{len(dataset.graphs)} graphs in {time.perf_counter() - begin:.1f} s, "
+                f"{result.chain_steps_per_s:,.0f} chain-steps/s"
             )
-        self.say(f"[{self.done}/{self.total}] {cell.label()}: {words}")
+        self.done += 1
+        mean = f"{result.best.mean():.3f}"
+        self.say(f"[{self.done}/{self.total}] {cell.label()}: mean {mean}, {words}")
         return Done(cell, dataset, result)
 
-    def _play(self, cell: Cell, dataset: Dataset, content: dict) -> CellResult:
+    def _play(self, cell: Cell, plan: RunPlan, content: dict) -> CellResult:
         records = []
-        [plan], _ = plans_in_memory(dataset, PENALTY, [cell.build()], cell.settings)
-        check_writable(self.folder)
+        dataset = plan.dataset
         with progress_bar(plan.total_steps() * len(cell.seeds)) as progress:
             report = functools.partial(progress, cell.method)
             for seed in cell.seeds:
@@ -171,7 +175,7 @@ class Runner:
                 records.append(run_sampler(seeded, report))
         self.compile_s += sum(record.compile_s for record in records)
         run_s = sum(record.run_s for record in records)
-        return CellResult(
+        result = CellResult(
             best=np.array([[instance.best for instance in record.instances] for record in records]),
             run_s=run_s,
             chain_steps_per_s=sum(record.chain_steps_per_s * record.run_s for record in records)
@@ -185,3 +189,6 @@ class Runner:
             },
             identity=content,
         )
+        save_result(self.folder, result)
+        self.ran += 1
+        return result

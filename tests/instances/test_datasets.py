@@ -3,16 +3,19 @@ written in DISCS's formats is what is read from them, and nothing is replaced or
 """
 
 import pickle
+import shutil
 
 import networkx as nx
 import numpy as np
 import pytest
+from ml_collections import ConfigDict
 
-from sl_discs.commands import discs_data
+from sl_discs.commands import discs, discs_data
 from sl_discs.instances import dataset as dataset_module
 from sl_discs.instances.archive import write_archive
 from sl_discs.instances.dataset import default_data_root, load_dataset, write_discs
 from sl_discs.instances.graph import Dataset, Graph
+from sl_discs.reproduction.cells import PUBLISHED
 from sl_discs.support.errors import InputError
 
 R_BA = "r-ba-4-n-16-20"
@@ -332,20 +335,6 @@ def test_the_command_writes_archives_as_files_of_discs(tmp_path, command):
     assert [graph.num_nodes for graph in read] == [4, 5]
 
 
-def test_warnings_of_what_discs_fixes():
-    """Sizes beyond its padding, and graphs beside its whole batches."""
-    small, large = (Graph.from_arrays("g", n, [(0, 1)]) for n in (300, 301))
-    cut = ("maxcut", "er", "r-er-0.15-n-256-300")
-    for arguments, graphs, warned in (
-        (("maxcut", "er", "r-er-0.15-n-40-50"), [large], False),
-        (cut, [small] * 1000, False),
-        (cut, [large, *[small] * 999], True),
-        (cut, [small] * 2, True),
-        (("mis", "ertest", "r-800"), [small] * 130, True),
-    ):
-        assert bool(discs_data.warnings(given(*arguments, graphs))) is warned
-
-
 def test_convert_writes_what_load_reads(root, tmp_path, capsys):
     out = tmp_path / "data" / "mis_satlib_3.npz"
     flags = ["discs archive", "--problem=mis", "--graph_type=satlib", f"--output={out}"]
@@ -357,3 +346,38 @@ def test_convert_writes_what_load_reads(root, tmp_path, capsys):
     for a, b in zip(own.graphs, archived.graphs, strict=True):
         assert (a.name, a.num_nodes, a.reference) == (b.name, b.num_nodes, b.reference)
         assert np.array_equal(a.edges, b.edges)
+
+
+def test_the_command_says_what_is_missing_for_the_paper(root, tmp_path, command):
+    """Of a .zip as well, which is unpacked once, and of files below its folders."""
+    (root / "RB_test" / "RB-0").write_text("damaged")
+    shutil.make_archive(tmp_path / "data", "zip", tmp_path, "sco")
+    said = [
+        command("discs", "files", f"--data_root={where}")
+        for where in (tmp_path / "data.zip", tmp_path / "data.zip", root)
+    ]
+    assert [code for code, _, _ in said] == [1, 1, 1]
+    out = said[0][1]
+    assert out == said[1][1] and out.startswith(f"data root: {tmp_path / 'data' / 'sco'}\n")
+    lines = {line.split()[0]: line for line in out.splitlines()[1:-1]}
+    assert list(lines) == list(PUBLISHED)
+    assert "3 of 500 graphs, " in lines["mis/satlib"]
+    assert "missing: DISCS's er_700_800/" in lines["mis/er_density/r-0.05"]
+    assert "RB-0" in lines["maxclique/rb"]
+    digest = load_dataset("maxclique", "twitter", "_", root).digest()[:12]
+    assert lines["maxclique/twitter"].endswith(digest)
+
+
+@pytest.mark.parametrize("generated", [False, True])
+def test_sizes_are_read_from_sets_that_were_drawn_anew(tmp_path, monkeypatch, generated):
+    """DISCS's own have those of its config, if there are as many graphs as it says."""
+    graph = Graph.from_arrays("g", 3, [(0, 1)], generated=generated)
+    write_discs(given("mis", "ertest", "r-800", [graph] * 4), tmp_path)
+    model = {"name": "mis", "graph_type": "ertest", "cfg_str": "r-800"}
+    model |= {"data_root": str(tmp_path), "num_models": 4, "num_instances": 4}
+    run = {"experiment": {"run_parallel": False}}
+    values = ConfigDict({"config": run})
+    monkeypatch.setattr(discs.flags, "FLAGS", values)
+    monkeypatch.setattr(discs.config_flags, "get_override_values", lambda flag: {})
+    note = discs._fit_batches(ConfigDict({"model": model} | run))
+    assert bool(note) is ("model" in values.config) is generated

@@ -544,6 +544,7 @@ COMMANDS = {
     "convert, a suffix": ("convert in out.xyz", None),
     "convert, a model": ("convert in out.rudy", None),
     "convert, lines": ("convert in out.clq --from=edge_list", None),
+    "discs files, no zip": ("discs files --data_root=data.zip", None),
     "discs data, satlib": ("discs data --data_root=sco --model=mis --graph_type=satlib", None),
     "discs data, twitter": (
         "discs data --data_root=sco --model=maxclique --graph_type=twitter",
@@ -580,6 +581,7 @@ BESIDE: dict[str, dict[str, str]] = {
     "sweep file, a field": {
         "sweep.py": SWEEP.replace("config.experiment.seed", "sampler_config.steps")
     },
+    "discs files, no zip": {"data.zip": "PK"},
     "convert, weights": RUDY,
     "convert, a complement": RUDY,
     "convert, a suffix": RUDY,
