@@ -48,9 +48,7 @@ SHOWN = [
     "sl_discs.samplers.draws:draw_site",
     *(f"sl_discs.dimod:{name}" for name in ("SLSampler", "BoltzmannSampler")),
     *(f"sl_discs.blackjax:{name}" for name in ("algorithm", "localized")),
-    *(
-        f"sl_discs.testing.conformance:{name}" for name in ("check_convergence", "ConformanceError")
-    ),
+    *(f"sl_discs.testing.conformance:{name}" for name in ("check_convergence", "ConformanceError")),
     "sl_discs.samplers.registry:register_sampler",
     pytest.param("sl_discs.testing.conformance:check_sampler", marks=pytest.mark.slow),
 ]

@@ -1,6 +1,6 @@
 """The 84 cells of the paper's tables of MIS, MaxClique and MaxCut: 14 sets and six samplers.
 
-The sets that are not random must be given, with --data_root=FOLDER (`sl-discs discs archive`).
+The sets that are not random must be given, with --data_root=FOLDER (`sl-discs discs files` says which are there).
 """
 
 from ml_collections import config_dict

@@ -185,9 +185,7 @@ def _summarize(folder: Path, start: float, sampler: str) -> int:
     """Prints what DISCS has written for this sampler; returns exit code 1 if it has written no
     result.
     """
-    written = sorted(
-        path for path in folder.glob("*.*") if path.is_file() and path.stat().st_mtime >= start - 1
-    )
+    written = _written(folder, "*.*", start)
     results = [path for path in written if path.suffix in (".pkl", ".csv")]
     if not results:
         tell(
@@ -385,12 +383,9 @@ def _plot(given: Given) -> int:
     """
     module = _import_plot(given.arguments)
     rest = parse_flags(flags.FLAGS, given.arguments)
-    saved: list[str] = []
-    # The script's names; it takes everything in the folder for runs, and does not say what it
-    # saves.
+    # It takes everything in the folder for runs, and does not say what it saves.
     module.os = Overlay(os, listdir=_run_folders)
-    module.open = _noting(open, saved)
-    module.plt = Overlay(module.plt, savefig=_noting(module.plt.savefig, saved))
+    start = time.time()
     try:
         code = module.main(["discs plot", *rest]) or 0
     except IndexError:
@@ -399,11 +394,22 @@ def _plot(given: Given) -> int:
         raise InputError(
             "--gcs_results_path: DISCS reads the model from this name; call it discs-MODEL-NAME"
         ) from None
-    say(
-        "\n".join(f"saved {path}" for path in dict.fromkeys(saved))
-        or "the script has saved nothing"
-    )
+    for path in _written(Path(), "*/**/*.*", start):
+        if path.suffix in _FIGURES:
+            say(f"saved {path}")
     return code
+
+
+_FIGURES = (".png", ".pdf", ".csv")
+
+
+def _written(folder: Path, pattern: str, start: float) -> list[Path]:
+    """Returns the files in a folder that were written since a time, sorted."""
+    return sorted(
+        path
+        for path in folder.glob(pattern)
+        if path.is_file() and path.stat().st_mtime >= start - 1
+    )
 
 
 def _run_folders(path: str = ".") -> list[str]:
@@ -416,19 +422,6 @@ def _run_folders(path: str = ".") -> list[str]:
             f"{path}: no folder of a run, such as 1_name='gwg'; `sl-discs discs sweep` writes them"
         )
     return found
-
-
-def _noting(function: Callable, saved: list[str]) -> Callable:
-    """Returns the function, `open` or `savefig`, that also adds the paths that it writes."""
-
-    @functools.wraps(function)
-    def noting(path, mode="", *arguments, **keywords):
-        result = function(path, *filter(None, [mode]), *arguments, **keywords)
-        if function is not open or "w" in mode:
-            saved.append(os.path.normpath(path))
-        return result
-
-    return noting
 
 
 plot = Command(

@@ -1,5 +1,5 @@
 r"""Writes a dataset, generated or read, in DISCS's own file formats, and prints how to run DISCS on
-it.
+it; or, with --archive, as one archive that this project reads.
 
 sl-discs discs data --model=mis --graph_type=er_density --cfg_str=r-0.10 --num_instances=8
 --data_root=./sco
@@ -10,12 +10,8 @@ Without --source, graphs of random families are generated from --data_seed.
 import shlex
 import shutil
 import tempfile
-import types
 import zipfile
-from collections.abc import Sequence
 from pathlib import Path
-
-from absl import flags
 
 from sl_discs.commands.command import Command, own_flags, refuse_flags
 from sl_discs.experiment.summary import published_tables
@@ -28,32 +24,23 @@ from sl_discs.instances.dataset import (
     write_discs,
 )
 from sl_discs.instances.graph import Dataset
-from sl_discs.problems.graph_kind import graph_kind
 from sl_discs.reproduction.cells import PUBLISHED
 from sl_discs.support.errors import InputError
 from sl_discs.support.terminal import say
 
-
-def _dataset_flags(problem: str) -> tuple[flags.FlagValues, types.SimpleNamespace]:
-    """Returns `own_flags` with those that choose instances of a dataset; `problem` is the name of
-    the first one.
-    """
-    own, define = own_flags()
-    define.string(problem, None, "mis, maxcut or maxclique.", required=True)
-    define.string("graph_type", None, "Dataset, as DISCS names it.", required=True)
-    define.string("cfg_str", "_", "Configuration of the dataset, such as r-0.10; _ for none.")
-    define.integer("num_instances", None, "Number of graphs; by default all from the first on.")
-    define.integer("data_seed", 0, "Seed of generated graphs.")
-    return own, define
-
-
-FLAGS, define = _dataset_flags("model")
+FLAGS, define = own_flags()
+define.string("model", None, "mis, maxcut or maxclique.", required=True)
+define.string("graph_type", None, "Dataset, as DISCS names it.", required=True)
+define.string("cfg_str", "_", "Configuration of the dataset, such as r-0.10; _ for none.")
+define.integer("num_instances", None, "Number of graphs; by default all from the first on.")
+define.integer("data_seed", 0, "Seed of generated graphs.")
 define.string("data_root", "./sco", "Folder to write to; DISCS's own default.")
 define.string(
     "source", None, "Folder of archives or DISCS's files to read instead of generating graphs."
 )
 define.integer("first_instance", 0, "Index of the first graph in the whole dataset.")
 define.boolean("overwrite", False, "Replace files of the same names.")
+define.string("archive", None, "Archive to write instead of DISCS's files, such as mis_satlib.npz.")
 
 
 def discs_flags(dataset: Dataset, data_root: Path) -> list[str]:
@@ -74,79 +61,44 @@ def _graphs(count: int) -> str:
     return "1 graph" if count == 1 else f"{count} graphs"
 
 
-def summarize(dataset: Dataset, paths: Sequence[Path], data_root: Path) -> str:
-    """Several lines on the written files, their references, and the flags for DISCS."""
-    nodes = [graph.num_nodes for graph in dataset.graphs]
-    origin = f"{dataset.source}: {dataset.detail}"
-    unknown = sum(not graph.reference for graph in dataset.graphs)
-    if not graph_kind(dataset.problem).in_percent:
-        reference = "DISCS uses 1 for every MIS graph, so its ratios are set sizes"
-    elif unknown:
-        reference = (
-            f"unknown for {_graphs(unknown)}, with 1 as a placeholder, so their ratios are "
-            "absolute values"
-        )
-    else:
-        reference = "known for every graph"
-    lines = [
-        f"{dataset.name}: {_graphs(len(nodes))} of {min(nodes)}-{max(nodes)} nodes ({origin})",
-        f"files: {paths[0]}"
-        + (f" to {paths[-1].name} ({len(paths)} files)" if len(paths) > 1 else ""),
-        f"reference objective: {reference}",
-        f"flags of DISCS: {shlex.join(discs_flags(dataset, data_root))}",
-    ]
-    return "\n".join(lines)
-
-
-def _load(own: flags.FlagValues, problem: str, source: str | None, first: int = 0) -> Dataset:
-    family = (problem, own.graph_type, own.cfg_str, source)
-    count = own.num_instances
-    return load_dataset(*family, num_instances=count, first=first, data_seed=own.data_seed)
-
-
 def _data(_) -> int:
-    family, _ = writable_family(FLAGS.model, FLAGS.graph_type, FLAGS.cfg_str)
+    names = FLAGS.model, FLAGS.graph_type, FLAGS.cfg_str
+    family = find_family(*names) if FLAGS.archive else writable_family(*names)[0]
     if family.generator is None and not FLAGS.source:
         raise InputError(
             f"{family.name} cannot be generated; give --source=FOLDER with {family.where()}"
         )
     if FLAGS.source:
         refuse_flags(FLAGS, ["data_seed"], "with --source, from which graphs are read")
-    dataset = _load(FLAGS, FLAGS.model, FLAGS.source, FLAGS.first_instance)
+    if not (FLAGS.archive or ".npz").endswith(".npz"):
+        raise InputError("--archive: the name of an archive ends in .npz")
+    dataset = load_dataset(
+        *names,
+        FLAGS.source,
+        num_instances=FLAGS.num_instances,
+        first=FLAGS.first_instance,
+        data_seed=FLAGS.data_seed,
+    )
     if FLAGS.source and dataset.source == "generated":
         raise InputError(
             f"{FLAGS.source}: neither {family.where()}; leave out --source to generate graphs"
         )
+    nodes = [graph.num_nodes for graph in dataset.graphs]
+    words = f"{_graphs(len(nodes))} of {min(nodes)}-{max(nodes)} nodes"
+    summary = f"{dataset.name}: {words} ({dataset.source}: {dataset.detail})"
+    if FLAGS.archive:
+        write_archive(FLAGS.archive, dataset.graphs)
+        say(f"{summary}\nfile: {FLAGS.archive}")
+        return 0
     data_root = Path(FLAGS.data_root)
-    say(summarize(dataset, write_discs(dataset, data_root, FLAGS.overwrite), data_root))
+    first, *others = write_discs(dataset, data_root, FLAGS.overwrite)
+    more = f" to {others[-1].name} ({_graphs(len(others) + 1)})" if others else ""
+    given = shlex.join(discs_flags(dataset, data_root))
+    say(f"{summary}\nfiles: {first}{more}\nflags of DISCS: {given}")
     return 0
 
 
 data = Command("", __doc__, FLAGS, _data)
-
-ARCHIVE_FLAGS, define = _dataset_flags("problem")
-define.string("data_root", None, "Folder of DISCS's data; without it, graphs are generated.")
-define.string("output", None, "Archive to write.", required=True)
-
-
-def _archive(_) -> int:
-    """Writes a dataset, read from DISCS's own files or generated, as one portable archive.
-
-    sl-discs discs archive --problem=mis --graph_type=satlib --data_root=DIR --output=FILE.npz
-    """
-    if not ARCHIVE_FLAGS.output.endswith(".npz"):
-        raise InputError(
-            f"--output={ARCHIVE_FLAGS.output}: the name of an archive must end in .npz"
-        )
-    dataset = _load(ARCHIVE_FLAGS, ARCHIVE_FLAGS.problem, ARCHIVE_FLAGS.data_root)
-    write_archive(ARCHIVE_FLAGS.output, dataset.graphs)
-    count = len(dataset.graphs)
-    origin = f"{dataset.source}: {dataset.detail}"
-    say(f"{ARCHIVE_FLAGS.output}: {count} graphs of {dataset.name} ({origin})")
-    return 0
-
-
-archive = Command("", _archive.__doc__, ARCHIVE_FLAGS, _archive)
 
 FILES_FLAGS, define = own_flags()
 words = "Folder that holds DISCS's data, or its .zip, which is unpacked into a folder beside it."

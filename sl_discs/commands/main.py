@@ -27,9 +27,11 @@ GROUPS = {
         "discs main": ("discs.main", "run DISCS's own main program with this package's samplers"),
         "discs sweep": ("discs.sweep", "perform the runs of a sweep file in DISCS itself"),
         "discs plot": ("discs.plot", "run a plotting script of DISCS with this package's samplers"),
-        "discs data": ("discs_data.data", "write a dataset in DISCS's file formats"),
+        "discs data": (
+            "discs_data.data",
+            "write a dataset in DISCS's formats, or as an archive",
+        ),
         "discs files": ("discs_data.files", "say which of the paper's sets DISCS's data has"),
-        "discs archive": ("discs_data.archive", "pack a dataset of DISCS's files into one archive"),
     },
 }
 COMMANDS = {name: place for commands in GROUPS.values() for name, (place, _) in commands.items()}

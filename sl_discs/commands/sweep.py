@@ -1,6 +1,5 @@
 r"""Performs the runs of a sweep file in DISCS's format (`run_configs`).
 
-sl-discs sweep list    --sweep=FILE       prints a command for each run, one a line
 sl-discs sweep run     --sweep=FILE       performs the missing runs, here in turn or on a Slurm cluster
 sl-discs sweep status  --sweep=FILE       prints which runs are done, running, failed and missing
 sl-discs sweep collect --sweep=FILE       writes a table of the results, collect.csv and collect.json
@@ -9,7 +8,8 @@ Each run is a separate `sl-discs run` with its own folder in --save_root. `run` 
 or performed by somebody else, and continues interrupted runs from their checkpoints, so the same
 command may be started several times, here or on other machines, to share the runs. With
 --executor=slurm it submits an array of --parallel jobs that do so. With --dry_run it prints the
-script of the array or, without Slurm, the `sl-discs run` of each run. Arguments after `--`, such as
+script of the array or, without Slurm, the `sl-discs run` of each run; --sweep_index chooses one, for
+other tools. Arguments after `--`, such as
 `-- --engine=cpu`, are passed to every run; all commands of a sweep must be given the same.
 
 The exit code of `run` is 0 for success, 1 if runs have failed, 2 after a one-line message about bad
@@ -35,7 +35,7 @@ from sl_discs.support.terminal import say, tell
 # With -P, files of the working directory do not take the place of modules.
 _PROGRAM = "-P", "-m", "sl_discs"
 # Flags that other commands are given as this one was.
-_PASSED_ON = ("import", "sweep", "save_root", "data_root", "samplers")
+_PASSED_ON = ("import", "sweep", "save_root", "data_root", "samplers", "sweep_index")
 
 FLAGS, define = own_flags()
 define.string(
@@ -68,21 +68,16 @@ words = (
 )
 define.string("slurm", "", words)
 define.boolean("dry_run", False, "With run: print the commands, or the script for Slurm, instead.")
-define.boolean("retry", False, "With run and list: repeat failed runs.")
+define.boolean("retry", False, "With run: repeat failed runs.")
 
 
 def _sweep(given: Given) -> int:
     [what] = given.arguments
     if what != "run":
-        refuse_flags(FLAGS, ["executor", "parallel", "slurm", "dry_run"], f"in `sweep {what}`")
-        if what != "list":
-            refuse_flags(FLAGS, ["retry"], f"in `sweep {what}`")
+        only_run = ["executor", "parallel", "slurm", "dry_run", "retry"]
+        refuse_flags(FLAGS, only_run, f"in `sweep {what}`")
     elif FLAGS.executor != "slurm":
-        refuse_flags(
-            FLAGS,
-            ["parallel", "slurm"],
-            "without --executor=slurm; `sweep list` prints commands for others",
-        )
+        refuse_flags(FLAGS, ["parallel", "slurm"], "without --executor=slurm")
     sweep = chosen_sweep(FLAGS.sweep, FLAGS.samplers)
     count = len(sweep.runs)
     only = FLAGS.sweep_index
@@ -107,14 +102,8 @@ def _sweep(given: Given) -> int:
                 check_flags(one.command[len(_PROGRAM) + 2 :])
         if ignored := sweep_file.left_out(sweep):
             tell(f"ignored fields, which only DISCS uses: {', '.join(ignored)}")
-        if what == "run":
-            sweep_runs.check_folders(runs)
-            return _perform(sweep, runs, root, given.more)
-        retry = ["--retry"] if FLAGS.retry else []
-        lines = [
-            _command(["sl-discs"], [*retry, f"--sweep_index={one.number}"], given.more)
-            for one in runs
-        ]
+        sweep_runs.check_folders(runs)
+        return _perform(sweep, runs, root, given.more)
     say("\n".join(lines))
     return 0
 
@@ -136,10 +125,10 @@ def _run_of(sweep: Sweep, number: int, root: Path, extra: Mapping[str, str]) -> 
     return Run(number, sweep.label(number), folder, arguments, command)
 
 
-def _command(program: Sequence[str], which: Sequence[str], more: Sequence[str]) -> str:
-    """Returns the line of a shell that performs runs of the same sweep, `which` by its flags."""
+def _command(more: Sequence[str]) -> str:
+    """Returns the line of a shell that performs the same runs."""
     same = [FLAGS[name].serialize().splitlines() for name in _PASSED_ON if FLAGS[name].present]
-    words = [*program, "sweep", "run", *itertools.chain(*same), *which]
+    words = [sys.executable, *_PROGRAM, "sweep", "run", *itertools.chain(*same)]
     return shlex.join([*words, "--", *more] if more else words)
 
 
@@ -153,10 +142,9 @@ def _perform(sweep: Sweep, runs: Sequence[Run], root: Path, more: Sequence[str])
         return 0
     script = ""
     if in_slurm:
-        which = [] if FLAGS.sweep_index is None else [f"--sweep_index={FLAGS.sweep_index}"]
-        command = _command([sys.executable, *_PROGRAM], which, more)
         jobs = FLAGS.parallel or len(todo)
-        script = sweep_runs.job_script(sweep.name, jobs, command, root / "slurm", FLAGS.slurm)
+        folder = root / "slurm"
+        script = sweep_runs.job_script(sweep.name, jobs, _command(more), folder, FLAGS.slurm)
     if FLAGS.dry_run:
         commands = [shlex.join(["sl-discs", *one.command[len(_PROGRAM) + 1 :]]) for one in todo]
         say(script.rstrip() or "\n".join(commands))
@@ -180,7 +168,7 @@ def _perform(sweep: Sweep, runs: Sequence[Run], root: Path, more: Sequence[str])
 
 
 main = Command(
-    "list|run|status|collect",
+    "run|status|collect",
     __doc__,
     FLAGS,
     _sweep,

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from ml_collections import ConfigDict
 
-from sl_discs.commands import discs, discs_data
+from sl_discs.commands import discs
 from sl_discs.instances import dataset as dataset_module
 from sl_discs.instances.archive import write_archive
 from sl_discs.instances.dataset import default_data_root, load_dataset, write_discs
@@ -335,11 +335,13 @@ def test_the_command_writes_archives_as_files_of_discs(tmp_path, command):
     assert [graph.num_nodes for graph in read] == [4, 5]
 
 
-def test_convert_writes_what_load_reads(root, tmp_path, capsys):
+def test_the_command_writes_an_archive_that_load_reads(root, tmp_path, command):
     out = tmp_path / "data" / "mis_satlib_3.npz"
-    flags = ["discs archive", "--problem=mis", "--graph_type=satlib", f"--output={out}"]
-    assert discs_data.archive([*flags, f"--data_root={root}"]) == 0
-    assert f"{out}: 3 graphs of mis/satlib" in capsys.readouterr().out
+    flags = "--model=mis", "--graph_type=satlib", f"--source={root}"
+    code, said, err = command("discs", "data", *flags, f"--archive={out}")
+    assert code == 0, err
+    assert said.startswith("mis/satlib: 3 graphs of ") and said.endswith(f"file: {out}\n")
+    assert command("discs", "data", *flags, f"--archive={out}.zip")[0] == 2
     own = load_dataset("mis", "satlib", "_", root)
     archived = load_dataset("mis", "satlib", "_", out.parent)
     assert archived.source == "archive"

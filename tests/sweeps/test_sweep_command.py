@@ -175,34 +175,29 @@ def test_the_states_as_a_table(tmp_path):
     assert lines[-2:] == ["run 1 failed: error: no", "12 in total: 9 done, 1 failed, 2 missing"]
 
 
-def test_commands_for_others_perform_the_runs_of_the_same_sweep(tmp_path, command):
-    """With --dry_run, the lines of `list` print their runs, and that of the jobs of Slurm all that
-    are missing; nothing is written.
-    """
+def test_jobs_perform_the_runs_of_the_same_sweep(tmp_path, command):
+    """With --dry_run, their line prints the runs that are missing; nothing is written."""
     flags = f"--sweep={EXAMPLE}", f"--save_root={tmp_path / 'out'}", "--samplers=gwg,sl_gwg"
 
-    def printed(*words, engine="cpu"):
-        code, out, err = command("sweep", *words, "--", f"--engine={engine}")
+    def printed(*words):
+        code, out, err = command("sweep", "run", *words, "--dry_run", "--", "--engine=cpu")
         assert code == 0, err
         return out.splitlines()
 
-    runs = printed("run", *flags, "--dry_run")
+    runs = printed(*flags)
+    assert len(runs) == 6 and printed(*flags, "--sweep_index=3") == [runs[2]]
     assert all(run.startswith("sl-discs run --config=") and " --engine=cpu " in run for run in runs)
-    listed = printed("list", *flags)
-    assert len(listed) == len(runs) == 6
-    for line, run in zip(listed, runs, strict=True):
-        words = shlex.split(line)
-        assert words[:3] == ["sl-discs", "sweep", "run"] and words[-2:] == ["--", "--engine=cpu"]
-        assert printed("run", *words[3:-2], "--dry_run") == [run]
-    script = printed("run", *flags, "--executor=slurm", "--dry_run")
-    assert "#SBATCH --array=1-6" in script
-    [line] = [line for line in script if line.endswith(" -- --engine=cpu &")]
-    words = shlex.split(line.removesuffix(" &"))
-    assert words[1] == "-P" and "--executor" not in line
-    assert printed("run", *words[6:-2], "--dry_run") == runs
-    two = "--executor=slurm", "--parallel=2", "--sweep_index=3"
-    script = printed("run", *flags, *two, "--dry_run")
-    assert "#SBATCH --array=1-2" in script and any("--sweep_index=3 --" in one for one in script)
+    for which, wanted, jobs in (
+        ([], runs, 6),
+        (["--sweep_index=3"], [runs[2]], 1),
+        (["--parallel=2"], runs, 2),
+    ):
+        script = printed(*flags, *which, "--executor=slurm")
+        assert f"#SBATCH --array=1-{jobs}" in script
+        [line] = [line for line in script if line.endswith(" -- --engine=cpu &")]
+        words = shlex.split(line.removesuffix(" &"))
+        assert words[1] == "-P" and words[4:6] == ["sweep", "run"] and "--executor" not in line
+        assert printed(*words[6:-2]) == wanted
     assert list(tmp_path.iterdir()) == []
 
 
