@@ -19,6 +19,7 @@ which DISCS begins to train.
 
 from __future__ import annotations
 
+import functools
 import importlib
 import sys
 import time
@@ -114,7 +115,7 @@ def _config(model: str, sampler: str, chains: int, steps: int) -> config_dict.Co
 def play_discs(model: str, sampler: str, chains: int, steps: int) -> tuple[Run, dict[str, Any]]:
     """Returns what DISCS's experiment gives with a sampler, and its own metrics."""
     config = _config(model, sampler, chains, steps)
-    experiments = importlib.import_module("discs.experiment.sampling")
+    experiments: Any = importlib.import_module("discs.experiment.sampling")
     evaluators = importlib.import_module("discs.evaluators.ess_eval")
     target = importlib.import_module(f"discs.models.{model}").build_model(config)
     states: list[Any] = []
@@ -249,9 +250,7 @@ def _main(_) -> int:
             }  # fmt: skip
             done = finished(
                 folder / "cells", identity,
-                lambda model=model, sampler=sampler: play(
-                    model, sampler, FLAGS.chains, FLAGS.steps
-                ),
+                functools.partial(play, model, sampler, FLAGS.chains, FLAGS.steps),
             )  # fmt: skip
             own = done.get("discs", {})
             runs[model, sampler] = Run(**{name: done[name] for name in Run._fields})

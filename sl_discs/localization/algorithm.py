@@ -36,8 +36,8 @@ _BASE = 0x534C0002
 
 
 class LocalizedState(NamedTuple):
-    """The state of a localized chain, beside its x: what `Localized.init_state` draws and its kernel
-    returns.
+    """The state of a localized chain, beside its x: what `Localized.init_state` draws and its
+    kernel returns.
 
     Leaves of a batch have leading axes. The spins are [N], or [N, q] where sites have q > 2 values.
 

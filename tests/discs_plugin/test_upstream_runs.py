@@ -243,7 +243,7 @@ GRAPHS = ("graph_type=er_density", "cfg_str=r-0.20", "data_root=.")
 @pytest.mark.parametrize(
     ("model", "experiment", "fields", "headline"),
     [
-        ("mis", "experiment/configs/mis/er_density.py", GRAPHS, r"best value \d+\.\d+ "),
+        ("mis", "experiment/configs/mis/er_density.py", GRAPHS, r"best value \d+\.\d+, "),
         (
             "ising",
             "common/configs.py",
