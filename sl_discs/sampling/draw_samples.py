@@ -140,8 +140,8 @@ def sample(
         is `gibbs`.
       groups: number of independent chains or ladders; None: 8, or 16 for chain and low_rank. Of
         ladders that swap clusters, see `tempering.swaps_clusters`, two are one group of the draws.
-      engine: `cpu`, `cuda`, `reference`, or `auto`: `cpu` where it can run the sampler, otherwise
-        `reference`.
+      engine: `cpu`, `reference`, or `auto`: `cpu` where it can run the sampler, otherwise
+        `reference`, on the device of JAX.
       interrupt: called repeatedly without arguments; a true result ends the run, which returns the
         draws so far.
       progress: whether to show a progress bar, with tqdm.

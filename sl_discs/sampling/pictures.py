@@ -167,12 +167,11 @@ _NEEDS = dict.fromkeys(("swaps", "round_trips"), "ladder") | dict.fromkeys(_CURV
 
 def _checked(samples: Samples, panels: Sequence[str]) -> list[str]:
     """Returns the names of panels; InputError for one that there is not."""
-    known = f"there are {', '.join(name for name in PANELS if _exists(samples, name))}"
-    if isinstance(panels, str) or not panels:
-        raise InputError(f"panels={shown(panels)}: expected a list of names; {known}")
-    for name in panels:
-        if name not in PANELS or not _exists(samples, name):
-            raise InputError(f"panels: {shown(name)} is not one of these draws; {known}")
+    known = [name for name in PANELS if _exists(samples, name)]
+    if isinstance(panels, str) or not panels or not set(panels) <= set(known):
+        raise InputError(
+            f"panels={shown(panels)}: expected a list of names; there are {', '.join(known)}"
+        )
     return list(panels)
 
 

@@ -447,11 +447,8 @@ class Samples:
         labels = fields.pop("labels")
         for group in _GROUPS:
             one = fields.pop(group)
-            arrays |= (
-                {}
-                if one is None
-                else {f"{group}_{name}": leaf for name, leaf in one._asdict().items()}
-            )
+            if one is not None:
+                arrays |= {f"{group}_{name}": leaf for name, leaf in one._asdict().items()}
         fields["labels"] = (
             None if isinstance(labels, range) else [plain_label(path, label) for label in labels]
         )
