@@ -283,8 +283,7 @@ def draw(request: Request, budget: Budget) -> Drawn:
     log_states = request.terms.log_states(np.random.default_rng(request.seed))
     log_z = log_z_of_ladder(log_states, chains.inverse, some)
     curve = None
-    rungs = {t: np.abs(chains.inverse - 1 / t).argmin() for t in request.temperatures}
-    if rungs:
+    if request.temperatures:
         parts = blocks_of(some[:, :: -(-some.size * chains.rungs // _MOST_REWEIGHTED)])
         ratios = log_ratios(chains.inverse, parts)
         curve = ladder_curve(request.temperatures, chains.inverse, parts, ratios, log_states)
@@ -311,7 +310,9 @@ def draw(request: Request, budget: Budget) -> Drawn:
         most_effective=_effective(trips),
         curve=curve,
         observables={
-            value_at(t): some[:, :, rung] for t, rung in rungs.items() if t != request.temperature
+            value_at(t): some[:, :, np.abs(chains.inverse - 1 / t).argmin()]
+            for t in request.temperatures
+            if t != request.temperature
         },
         notes=() if log_z else (_UNCOUNTED,),
     )
@@ -384,7 +385,9 @@ def needs_no_ladder(request: Request, is_over: Callable[[], bool]) -> bool:
             parts.append(np.concatenate([recorded.values[..., None], sums], axis=2))
         seen = np.concatenate(parts)
         length = len(seen)
-        worst = min(map(effective_size, seen.reshape(length, chains.ladders, -1).T))
+        sizes = [effective_size(one) for one in seen.reshape(length, chains.ladders, -1).T]
+        # Chains that all agree tell nothing.
+        worst = np.nan_to_num(sizes).min()
         if worst >= _FORGOTTEN:
             return True
         if worst * _LONGEST_PILOT < _FORGOTTEN * length or is_over():

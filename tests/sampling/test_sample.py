@@ -173,6 +173,14 @@ def test_auto_takes_a_ladder_where_hot_and_cold_starts_hold_different_modes(
     assert not tempering.needs_no_ladder(request, lambda: False)
 
 
+def test_chains_that_all_agree_do_not_keep_the_pilot_waiting():
+    """Strong fields freeze all spins at the temperature, so that no autocorrelation is known."""
+    frozen = sl_discs.ising(dict.fromkeys(range(9), 30.0), {})
+    request = Request(frozen.terms(), 1.0, 100, 8, ordered_method("gibbs", {}), "auto", 0)
+    turns = iter([False] * 20)
+    assert not tempering.needs_no_ladder(request, lambda: next(turns))
+
+
 def test_by_default_a_run_goes_on_until_its_evidence_is_enough():
     """1,008 draws of this ring, whose domain walls diffuse, are worth some 90 independent ones."""
     size = 60
