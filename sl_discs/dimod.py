@@ -230,9 +230,9 @@ class SLSampler(_Sampler, dimod.Initialized):
           bqm: to be minimised; BINARY or SPIN, any labels, possibly empty.
           beta_range: first and last inverse temperature; None: from the model's gains.
           num_reads: number of chains; None: the number of initial states, otherwise 1.
-          num_sweeps: of each chain; a sweep is one step per variable for `metropolis`, `gibbs` and
-            `exchange`, and a step for the others, which consider all variables. None: 1,000, or the
-            default of the other samplers.
+          num_sweeps: of each chain; a sweep is one step per variable for samplers that try one or
+            two a step, such as `metropolis`, and a step for those that consider all variables.
+            None: 1,000, or the default of the latter.
           num_sweeps_per_beta: sweeps at each inverse temperature.
           beta_schedule_type: `linear` or `geometric` between the ends of beta_range; or `custom`,
             with beta_schedule.

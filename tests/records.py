@@ -27,7 +27,14 @@ def build_sampler(seed, num_instances=4, num_logged=5, references=None, level=60
     acceptance, hops = rng.random((2, num_logged, num_instances))
     temperature = np.geomspace(1.0, 0.05, num_logged)
     return SamplerRecord(
-        instances, trajectory, acceptance, 4 * hops, temperature, 1.25e6, 3.5, 12.0
+        instances,
+        trajectory,
+        acceptance,
+        4 * hops,
+        temperature,
+        chain_steps_per_s=1.25e6,
+        compile_s=3.5,
+        run_s=12.0,
     )
 
 

@@ -3,11 +3,10 @@
 sl-discs convert INPUT OUTPUT [--from=FORMAT] [--to=rudy|dimacs|npz] [--problem=PROBLEM]
 [--complement]
 
-INPUT may be a graph (rudy as Gset has it, DIMACS .clq or .col, METIS, an edge list, MatrixMarket,
-GML, GraphML, networkx's node-link JSON, a SAT formula for its conflict graph), a quadratic model
-(qbsolv .qubo, dimod's list of coefficients, and MatrixMarket with --problem=qubo or ising) or an
-.npz archive of either, plain or compressed with gzip, bzip2 or xz. Its format is recognised by a
-header, or else by the suffix of its name. Models can only be written to archives.
+INPUT may be a graph, a SAT formula for its conflict graph, a quadratic model (in MatrixMarket with
+--problem=qubo or ising) or an .npz archive, in one of the formats that --from names, plain or
+compressed with gzip, bzip2 or xz. Its format is recognised by a header, or else by the suffix of
+its name. Models can only be written to archives.
 
 Output files number nodes from 1 (archives from 0) in the order of the input. Where the labels of
 INPUT are not these numbers, the summary says which became which, or OUTPUT.labels lists them.

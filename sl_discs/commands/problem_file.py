@@ -31,13 +31,9 @@ def define_flags(define: Any) -> None:
     )
     define.string("problem", None, help_text)
     define_format(define)
-    define.boolean(
-        "weights", False, "Use the weights of nodes in FILE, in mis, maxclique and vertex_cover."
-    )
+    define.boolean("weights", False, "Use the weights of nodes in FILE, where problems have them.")
     define_weight(define)
-    help_text = (
-        f"Penalty of a conflict in mis, maxclique and vertex_cover, at least 1; default: {PENALTY}."
-    )
+    help_text = f"Penalty of a conflict, where there are any, at least 1; default: {PENALTY}."
     define.float("penalty", None, help_text)
     help_text = "A field of the sampler's config as NAME=VALUE, such as --field=sigma=4.0."
     define.multi_string("field", [], help_text)

@@ -3,15 +3,12 @@
 sl-discs solve FILE [--problem=PROBLEM] [--sampler=auto] [--time_limit=10]
     [--target=VALUE] [--annealing=INITIAL,FINAL] [--print] [--save=ANSWERS.json] [--plot=RUN.png]
 
-PROBLEM: mis, maxcut, maxclique, vertex_cover (these but maxcut also with --weights of nodes), qubo,
-ising, or one of your own, which --import=FILE.py registers.
-FILE: rudy (Gset), DIMACS (.clq, .col), METIS, an edge list, MatrixMarket, GML, GraphML, node-link
-JSON, qbsolv, COO, a SAT formula (its conflict graph) or an .npz archive, plain or compressed (gzip,
-bzip2, xz), known by its first lines or its suffix. Problems in one file are solved one after the
-other, and their figures numbered: RUN-1.png, RUN-2.png. The value of every answer is recomputed in
-exact arithmetic from the file; `sl-discs check` does the same for the answers that
---save=ANSWERS.json wrote. As .csv or .txt, and with --print, an answer has a line for each
-variable: label and value.
+PROBLEM: one that --help lists, or one of your own, which --import=FILE.py registers.
+FILE: in one of the formats that --help lists, plain or compressed (gzip, bzip2, xz), known by its
+first lines or its suffix. Problems in one file are solved one after the other, and their figures
+numbered: RUN-1.png, RUN-2.png. The value of every answer is recomputed in exact arithmetic from the
+file; `sl-discs check` does the same for the answers that --save=ANSWERS.json wrote. As .csv or
+.txt, and with --print, an answer has a line for each variable: label and value.
 
 The exit code is 0 for success, 1 if an answer does not have the value that it claims, and 2 after a
 one-line message about bad input. Ctrl-C, SIGTERM and SIGUSR1 end the sampling: the best answer so

@@ -49,7 +49,7 @@ MODEL_FIELDS = {
     "cfg_str": "configuration of the dataset, such as r-0.10; _ for none; left out: that of the "
     "experiment config.",
     "data_root": "folder searched for DISCS's files, then for an archive.",
-    "penalty": "penalty of a conflict in mis, maxclique and vertex_cover, at least 1.",
+    "penalty": "penalty of a conflict, where there are any, at least 1.",
     "save_dir_name": "folder of the results below ./results, with --run_local.",
 }
 # Fields of DISCS's model configs that are taken from the instances here.

@@ -22,6 +22,7 @@ from sl_discs.chains.checkpoint import remove_checkpoints
 from sl_discs.experiment.record import (
     ARRAYS,
     BY_INSTANCE,
+    SECONDS,
     InstanceRecord,
     SamplerRecord,
     fields_of_results,
@@ -218,10 +219,11 @@ def _identity(kind: dict[str, Any], same_instances: bool) -> dict[str, Any]:
 def join_records(parts: list[SamplerRecord]) -> SamplerRecord:
     """Returns one record of a sampler, with instances in the order of the parts.
 
-    Parts may run in parallel: `run_s` and `compile_s` are those of the slowest part, and the rate
-    counts all chain-steps in that time.
+    Parts may run in parallel: seconds are those of the slowest part, and the rate counts all
+    chain-steps in that time.
     """
-    run_s = max(part.run_s for part in parts)
+    seconds = {field: max(getattr(part, field) for part in parts) for field in SECONDS}
+    steps = sum(part.chain_steps_per_s * part.run_s for part in parts)
     traces: dict[str, Any] = {
         field: np.concatenate([getattr(part, field) for part in parts], axis=1)
         for field in BY_INSTANCE
@@ -230,8 +232,7 @@ def join_records(parts: list[SamplerRecord]) -> SamplerRecord:
         parts[0],
         instances=[instance for part in parts for instance in part.instances],
         **traces,
-        chain_steps_per_s=sum(part.chain_steps_per_s * part.run_s for part in parts) / run_s,
-        compile_s=max(part.compile_s for part in parts),
-        run_s=run_s,
+        **seconds,
+        chain_steps_per_s=steps / seconds["run_s"],
         engine="; ".join(dict.fromkeys(part.engine for part in parts)),
     )

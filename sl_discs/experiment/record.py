@@ -34,6 +34,8 @@ from sl_discs.support.own_code import imported
 # Fields of `SamplerRecord` that are arrays: [L, G], and all of them.
 BY_INSTANCE = ("trajectory", "acceptance", "hops")
 ARRAYS = (*BY_INSTANCE, "temperature")
+# Those that are seconds, of which the slowest of several parts counts.
+SECONDS = ("compile_s", "run_s")
 
 
 @dataclasses.dataclass(frozen=True)

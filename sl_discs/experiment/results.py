@@ -29,6 +29,7 @@ import yaml
 
 from sl_discs.experiment.record import (
     ARRAYS,
+    SECONDS,
     ExperimentRecord,
     SamplerRecord,
     Spread,
@@ -143,7 +144,7 @@ def _sampler_summary(sampler: SamplerRecord) -> dict[str, Any]:
         "std": spread.std,
         "acceptance": np.mean(sampler.acceptance),
         "hops": np.mean(sampler.hops),
-        **{field: getattr(sampler, field) for field in ("chain_steps_per_s", "compile_s", "run_s")},
+        **{field: getattr(sampler, field) for field in ("chain_steps_per_s", *SECONDS)},
     }
 
 

@@ -24,7 +24,8 @@ from sl_discs.instances.text import Lines, Rows, SourceFile, is_real, is_whole, 
 from sl_discs.support.errors import FormatError, InputError
 from sl_discs.support.files import write_atomically
 
-Labelled = list[tuple[Source, Sequence[Hashable]]]
+# What a reader returns: the graphs or models of a file, or other sources, and their labels.
+Labelled = Sequence[tuple[Source, Sequence[Hashable]]]
 
 # A number in a header.
 _COUNT = rb"(\d{1,18})"

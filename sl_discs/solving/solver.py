@@ -71,9 +71,9 @@ def solve(
       problem: from `sl_discs.maxcut`, `sl_discs.qubo` or another constructor.
       sampler: a registered sampler, such as `gwg` or, localized, `sl_gwg`; or `auto`: `metropolis`
         with scan="sequential" on the CPU engine, else `path_auxiliary`.
-      steps: of each chain; None: 2,000 per variable, but at most 20 million, for `metropolis`,
-        `gibbs` and `exchange`, which try one or two variables per step; ten per variable, but 2,000
-        to 20,000, for the others.
+      steps: of each chain; None: 2,000 per variable, but at most 20 million, for samplers that try
+        one or two variables per step, such as `metropolis`; ten per variable, but 2,000 to 20,000,
+        for the others.
       time_limit: seconds of wall time for reductions, building the arrays and sampling; imports,
         compilation, loading of compiled code, and the exact verification of the answers are not
         included. A short annealing measures the rate; the last one fills the rest of the time, with

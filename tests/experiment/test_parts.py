@@ -1,5 +1,6 @@
 """One run in several parts: the results of a whole one, whatever order they end in."""
 
+import dataclasses
 import functools
 import json
 import shutil
@@ -10,8 +11,8 @@ from test_checkpoint import digests
 from test_run import random_dataset
 
 import sl_discs
-from sl_discs.experiment.parts import Part
-from sl_discs.experiment.record import InstanceRecord, SamplerRecord
+from sl_discs.experiment.parts import Part, join_records
+from sl_discs.experiment.record import SECONDS, InstanceRecord, SamplerRecord
 from sl_discs.instances.archive import write_archive
 from sl_discs.support.errors import InputError
 
@@ -60,8 +61,23 @@ def a_record(num_instances, num_logged=2):
         for g in range(num_instances)
     ]
     return SamplerRecord(
-        instances, *np.zeros((3, num_logged, num_instances)), np.zeros(num_logged), 1.0, 0.0, 1.0
+        instances,
+        *np.zeros((3, num_logged, num_instances)),
+        np.zeros(num_logged),
+        chain_steps_per_s=1.0,
+        **dict.fromkeys(SECONDS, 1.0),
     )
+
+
+def test_seconds_of_parallel_parts_are_those_of_the_slowest():
+    """Every number of a record but the rate is one of seconds."""
+    numbers = [field.name for field in dataclasses.fields(SamplerRecord) if field.type == "float"]
+    assert set(numbers) == {"chain_steps_per_s", *SECONDS}
+    slow = dataclasses.replace(a_record(1), **dict.fromkeys(SECONDS, 4.0))
+    joined = join_records([a_record(2), slow])
+    assert len(joined.instances) == 3
+    assert [getattr(joined, field) for field in SECONDS] == [4.0] * len(SECONDS)
+    assert joined.chain_steps_per_s == (1.0 + 4.0) / 4.0
 
 
 def test_records_carry_their_part(tmp_path):

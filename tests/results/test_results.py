@@ -15,7 +15,7 @@ import yaml
 from programs import python
 from records import make_record
 
-from sl_discs.experiment.record import Spread, best_values
+from sl_discs.experiment.record import SECONDS, Spread, best_values
 from sl_discs.experiment.results import read_results, write_results
 from sl_discs.support.errors import InputError
 from sl_discs.support.files import check_writable
@@ -49,8 +49,7 @@ def test_json_has_the_agreed_keys_and_values(tmp_path):
             "acceptance",
             "hops",
             "chain_steps_per_s",
-            "compile_s",
-            "run_s",
+            *SECONDS,
         )
     }
     for row, instance in zip(sampler["instances"], instances, strict=True):
