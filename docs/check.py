@@ -17,7 +17,6 @@ from typing import Any
 import tables
 
 from sl_discs.experiment.summary import published_cells
-from sl_discs.instances.formats import FORMATS
 from sl_discs.reproduction.report import level_rows
 
 ROOT = Path(__file__).parents[1]
@@ -102,8 +101,6 @@ def figures() -> Iterator[tuple[str, str]]:
     """Yields pages, and the words with which they tell what was measured."""
     readme, start = "README.md", "docs/index.md"
     reproduction, gains = "docs/reproduction.md", "docs/does_localization_help.md"
-    formats = ("eight", "nine", "ten", "eleven", "twelve", "thirteen", "fourteen")[len(FORMATS) - 8]
-    yield readme, f"{formats} [file formats]"
     levels = level_rows(tables.numbers("levels")["claim"]["levels"])
     levels = [row for row in levels if "one_flip" not in row["method"]]
     for row in levels:
