@@ -23,7 +23,7 @@ import numpy as np
 from jaxtyping import Float64
 
 from sl_discs.chains.annealing import checked_terms, temperature_range
-from sl_discs.support.checks import boolean, integer, mapping, one_of, real, real_array, shown, text
+from sl_discs.support.checks import boolean, integer, one_of, real, real_array, shown, text
 from sl_discs.support.errors import InputError, MissingExtra
 
 try:
@@ -161,7 +161,7 @@ class BoltzmannSampler(_Sampler):
                 "log_z": [-beta * bqm.offset, 0.0],
             }
             return _reads(bqm, np.empty((num_reads, 0), np.int8), info)
-        fields = mapping("sampler_fields", sampler_fields)
+        fields = _fields(sampler_fields)
         drawn = sample_at(
             from_bqm(bqm),
             temperature,
@@ -262,7 +262,7 @@ class SLSampler(_Sampler, dimod.Initialized):
         begin = time.perf_counter_ns()
         seed = self._checked(bqm, seed, kwargs)
         method = _method(sampler, proposal_acceptance_criteria, engine)
-        fields = _ordered(method, randomize_order) | mapping("sampler_fields", sampler_fields)
+        fields = _ordered(method, randomize_order) | _fields(sampler_fields)
         count = None if num_sweeps is None else integer("num_sweeps", num_sweeps, 1)
         problem = from_bqm(bqm) if bqm.num_variables else None
         betas = _betas(
@@ -325,6 +325,13 @@ class SLSampler(_Sampler, dimod.Initialized):
         timing = _timing(begin, sampled, result)
         reads.info.update(engine=result.engine, steps=result.steps, timing=timing)
         return reads
+
+
+def _fields(sampler_fields: Any) -> dict[str, Any]:
+    fields = sampler_fields or {}
+    if not isinstance(fields, Mapping) or not all(isinstance(name, str) for name in fields):
+        raise InputError(f"sampler_fields is {shown(sampler_fields)}; expected values by name")
+    return dict(fields)
 
 
 def _reads(bqm: dimod.BinaryQuadraticModel, states: Any, info: dict[str, Any]) -> dimod.SampleSet:

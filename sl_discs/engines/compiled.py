@@ -18,7 +18,7 @@ import jax
 import jax.numpy as jnp
 
 from sl_discs.support.cache import cache_folder
-from sl_discs.support.terminal import count_apart, tell
+from sl_discs.support.terminal import tell
 
 Value = TypeVar("Value")
 
@@ -31,9 +31,6 @@ _OF_THREAD = threading.local()
 def compile_seconds() -> float:
     """Returns the seconds that this thread has spent compiling so far."""
     return getattr(_OF_THREAD, "seconds", 0.0)
-
-
-count_apart(compile_seconds)
 
 
 def compile_cpu_seconds() -> float:

@@ -6,7 +6,7 @@ import difflib
 import math
 import numbers
 import os
-from collections.abc import Callable, Collection, Iterable, Mapping, Sized
+from collections.abc import Callable, Collection, Iterable, Sized
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -71,15 +71,6 @@ def file_path(name: str, value: Any) -> Path:
     if not isinstance(value, str | os.PathLike):
         raise InputError(f"{name} is {shown(value)}; expected the path of a file", name)
     return Path(value)
-
-
-def mapping(name: str, value: Any) -> dict[str, Any]:
-    """Returns a dict with names as keys, from any mapping, or None for an empty one."""
-    if not (
-        value is None or (isinstance(value, Mapping) and all(isinstance(key, str) for key in value))
-    ):
-        raise InputError(f"{name} is {shown(value)}; expected a dict of values by name", name)
-    return dict(value or {})
 
 
 def integer(name: str, value: Any, least: int = 0, bits: int | None = None) -> int:

@@ -55,20 +55,14 @@ def new_figure(size: tuple[float, float], paint: Callable):
     from matplotlib.figure import Figure
     from matplotlib.ticker import LogFormatter
 
-    class Plain(LogFormatter):
-        """Numbers without TeX, and without an exponent where they are short."""
-
-        def __call__(self, x, pos=None):
-            return f"{x:g}" if super().__call__(x, pos) else ""
-
     with rc_context(_FIGURE_STYLE):
         figure = Figure(figsize=size, layout="constrained")
         FigureCanvasAgg(figure)
         paint(figure)
         for axis in (axis for axes in figure.axes for axis in (axes.xaxis, axes.yaxis)):
             if axis.get_scale() == "log":  # its default labels are TeX
-                axis.set_major_formatter(Plain())
-                axis.set_minor_formatter(Plain(minor_thresholds=(1, 0.4)))
+                axis.set_major_formatter(LogFormatter())
+                axis.set_minor_formatter(LogFormatter(minor_thresholds=(1, 0.4)))
         return figure
 
 

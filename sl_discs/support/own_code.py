@@ -56,9 +56,7 @@ def _file(source: str) -> types.ModuleType:
         spec.loader.exec_module(module)
     except (Exception, SystemExit) as error:
         del sys.modules[name]
-        raise InputError(
-            f"--import={source}: {_line_of(error, path)}{_describe_error(error)}"
-        ) from error
+        raise InputError(f"--import={source}: {error_of_file(error)}") from error
     return module
 
 
@@ -68,31 +66,13 @@ def _module(source: str) -> types.ModuleType:
         return importlib.import_module(source)
     except (Exception, SystemExit) as error:
         raise InputError(
-            f"--import={source}: {_describe_error(error)}; expected FILE.py or a module's name"
+            f"--import={source}: {error_of_file(error)}; expected FILE.py or a module's name"
         ) from error
 
 
 def _look_in(folder: Path) -> None:
     if str(folder) not in sys.path:
         sys.path.append(str(folder))
-
-
-def _line_of(error: BaseException, path: Path) -> str:
-    """Returns the line of the file at which an error arose, if it arose there; a SyntaxError names
-    it.
-    """
-    lines = [
-        frame.lineno
-        for frame in traceback.extract_tb(error.__traceback__)
-        if frame.filename == str(path)
-    ]
-    return f"line {lines[-1]}: " if lines and not isinstance(error, SyntaxError) else ""
-
-
-def _describe_error(error: BaseException) -> str:
-    if isinstance(error, InputError) and str(error):
-        return str(error)
-    return f"{type(error).__name__}: {error}".removesuffix(": ")
 
 
 def error_of_file(error: BaseException) -> str:

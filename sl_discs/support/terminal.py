@@ -10,7 +10,7 @@ import io
 import math
 import os
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, Protocol, TextIO
 
 from tqdm import tqdm
@@ -88,7 +88,8 @@ def _write(stream: TextIO, lines: str) -> None:
 # Progress of a run: a bar on a terminal, or one line per minute in a log, for instance in
 # chain-steps.
 #
-# Every line estimates the remaining time, from the time without compilation.
+# Every line estimates the remaining time from the latest rates, so that compilation, which comes
+# first, is soon forgotten.
 
 # Seconds between two lines of a log.
 _EVERY_S = 60.0
@@ -101,20 +102,6 @@ class Advance(Protocol):
         """Reports that `done` more units of a sampler are done; `description` describe all units
         so far.
         """
-
-
-_CLOCKS: list[Callable[[], float]] = []
-
-
-def count_apart(clock: Callable[[], float]) -> None:
-    """Leaves the seconds of a clock, which counts those of compilation, out of the rates of
-    progress.
-    """
-    _CLOCKS.append(clock)
-
-
-def _compiled() -> float:
-    return sum(clock() for clock in _CLOCKS)
 
 
 class _Bar:
@@ -139,13 +126,8 @@ class _Bar:
         )
         if self._in_log:
             self._bar.sp = tell  # what tqdm prints its lines with
-        self._compiled = _compiled()
 
     def update(self, done: int, description: str) -> None:
-        before = self._compiled
-        self._compiled = _compiled()
-        self._bar.start_t += self._compiled - before
-        self._bar.last_print_t += self._compiled - before
         self._bar.set_postfix_str(
             "compiling" if done == self._bar.n == 0 else description, refresh=not self._in_log
         )
