@@ -21,6 +21,7 @@ from sl_discs.engines.program import Trace
 from sl_discs.instances.graph import Graph
 from sl_discs.localization.method import LAST_STATE
 from sl_discs.problems import Evaluated
+from sl_discs.problems.kind import KINDS
 from sl_discs.problems.problem import (
     best_row,
     improve,
@@ -68,9 +69,6 @@ _FORMAT = "sl_discs result 7"
 
 # The most nodes of a graph that is drawn with an answer.
 _DRAWN = 200
-# What an answer chooses, where it does not part the nodes.
-_CHOSEN = {"mis": "set", "maxclique": "clique", "vertex_cover": "cover"}
-
 
 # A bound that is farther off, as a part of the value, says nothing.
 _FAR = 0.5
@@ -355,12 +353,9 @@ class Result:
         if not self.rounds:
             axes.set(title=title, xticks=[], yticks=[])
             if len(self.edges):
-                chosen = _CHOSEN.get(self.kind)
-                names = (
-                    (f"in the {chosen}", f"not in the {chosen}")
-                    if chosen
-                    else ("one side", "the other side")
-                )
+                names = ("one side", "the other side")
+                if self.kind in KINDS and KINDS[self.kind].penalty:
+                    names = ("chosen", "not chosen")
                 answer = self.states[self.best_chain] > 0
                 inside = self.kind == "maxclique"
                 paint_graph(axes, self.edges, answer, self.labels, names, inside=inside)

@@ -169,7 +169,7 @@ def test_the_plot_of_an_answer_without_sampling_is_the_graph_with_it(tmp_path):
             and len(outside.get_segments()) == 4
         )
         counts = {one.get_label(): len(one.get_offsets()) for one in axes.collections[2:]}
-        assert counts == {"in the set": 2, "not in the set": 3}
+        assert counts == {"chosen": 2, "not chosen": 3}
     [axes] = sl_discs.solve(sl_discs.qubo(np.ones((3, 3)))).plot().axes
     assert "nothing was sampled" in axes.texts[0].get_text() and not axes.collections
     assert len(sl_discs.solve(sl_discs.mis(nx.path_graph(201))).edges) == 0

@@ -22,7 +22,7 @@ REVERSIBLE = {label: one for label, one in SAMPLERS.items() if one.counts_sweeps
 REVERSIBLE["exchange, single=0.1"] = Exchange(single=0.1)
 REVERSIBLE |= {
     f"{label}, {balancing}": dataclasses.replace(one, balancing_fn_type=balancing)
-    for label, one in ({"gwg, num_flips=3": GWG(num_flips=3)} | SAMPLERS).items()
+    for label, one in SAMPLERS.items()
     for balancing in ("SQRT", "RATIO", "MAX", "MIN")
     if getattr(one, "adjusted", hasattr(one, "num_flips"))
 }
