@@ -47,7 +47,7 @@ _FEWEST_INFORMED, _MOST_INFORMED, _CHAINS = 2_000, 20_000, 32
 _FIRST_SWEEPS, _FIRST_STEPS = 3, 200
 # The temperatures of this number of steps take a few hundred megabytes.
 MOST_STEPS = 10_000_000
-_ANNEALING = ("t_schedule", "init_temperature", "final_temperature", "decay_rate", "anneal_every")
+_ANNEALING = [field.name for field in dataclasses.fields(Annealing)]
 
 
 class Lengths(NamedTuple):
