@@ -437,8 +437,8 @@ plot = Command(
 #
 # The scripts look up samplers in tables of `discs.plot_results.plot_utils`, and fail on unknown
 # names or omit them. A localized sampler gets its base sampler's entry, with `sl_` before the short
-# name, half the brightness of the colour, and the next place in the order. DISCS's samplers that
-# are missing from its tables are grey and come last.
+# name and half the brightness of the colour, and comes behind it. DISCS's samplers that are missing
+# from its tables are grey.
 
 _PREFIXES = (PREFIX + IN_DISCS, IN_DISCS, PREFIX)
 _FIELDS = tuple(field.name for field in dataclasses.fields(Localization))
@@ -495,15 +495,12 @@ def _get_color(original: Callable, label: str):
 
 
 def _sort(original: Callable, clusters: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Clusters with their samplers sorted by DISCS's order of the base samplers."""
+    """Clusters with each localized sampler behind its base; DISCS's own order omits names."""
+    del original
     result = []
     for cluster in clusters:
-        labels = [label for label in cluster if label not in _NOT_SAMPLERS]
-        others = {name: cluster[name] for name in _NOT_SAMPLERS}
-        known = list(original([{_split(label)[1]: None for label in labels} | others])[0])
-        place = {base: position for position, base in enumerate(known)}
-        order = sorted((place.get(_split(label)[1], len(place)), label) for label in labels)
-        result.append({label: cluster[label] for _, label in order} | others)
+        labels = sorted(set(cluster) - set(_NOT_SAMPLERS), key=lambda label: _split(label)[::-1])
+        result.append({label: cluster[label] for label in (*labels, *_NOT_SAMPLERS)})
     return result
 
 
