@@ -1,23 +1,22 @@
 """Faults that the suite must notice, one at a time: `python tests/mutations.py [NUMBER ...]`.
 
 Each is made in a copy of the checkout, where the tests that should fail are run. The command ends
-with 1 if a fault survives, that is, if those tests pass. All of them take about 15 minutes on two
-cores; with numbers only those are tried.
+with 1 if a fault survives, that is, if those tests pass. With numbers only those are tried.
 """
 
 import os
+import resource
 import shlex
 import shutil
 import subprocess
 import sys
 import tempfile
-import time
 from pathlib import Path
 from typing import NamedTuple
 
 ROOT = Path(__file__).parents[1]
-# Seconds that the tests of a fault may take, compiling included.
-LIMIT_S = 600
+# Seconds after which the tests of a fault are taken to wait for ever.
+LIMIT_S = 3600
 
 
 class Mutation(NamedTuple):
@@ -281,18 +280,23 @@ def survives(mutation: Mutation) -> bool:
         return done.returncode == 0
 
 
+def cpu_seconds() -> float:
+    """Returns the CPU seconds of all processes that have ended."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
+
+
 def main(numbers: list[str]) -> int:
     chosen = [int(number) for number in numbers] or range(1, len(MUTATIONS) + 1)
     survivors = 0
     for number in chosen:
         mutation = MUTATIONS[number - 1]
-        begin = time.monotonic()
+        begin = cpu_seconds()
         passed = survives(mutation)
         survivors += passed
         outcome = "SURVIVES" if passed else "noticed"
-        print(
-            f"{number:2} {outcome} {time.monotonic() - begin:4.0f} s  {mutation.fault}", flush=True
-        )
+        used = cpu_seconds() - begin
+        print(f"{number:2} {outcome} {used:4.0f} CPU s  {mutation.fault}", flush=True)
     print(f"{len(chosen) - survivors} of {len(chosen)} faults are noticed")
     return int(survivors > 0)
 
