@@ -132,8 +132,8 @@ MUTATIONS = [
     Mutation(
         "the limit of R-hat forgets that the worst of many is judged",
         "sampling/diagnostics.py",
-        "_spread(num_groups, FALSE_ALARM / tests)",
-        "_spread(num_groups, FALSE_ALARM)",
+        "spread_by_chance(2 * num_groups, FALSE_ALARM / tests)",
+        "spread_by_chance(2 * num_groups, FALSE_ALARM)",
         "tests/sampling/test_parts_of_sampling.py -k independent_draws",
     ),
     Mutation(
@@ -146,8 +146,8 @@ MUTATIONS = [
     Mutation(
         "the draws' drift is judged at one observable's rate of false alarms",
         "sampling/diagnostics.py",
-        "_spread(num_groups, 0.5 / tests)",
-        "_spread(num_groups, 0.5)",
+        "spread_by_chance(2 * num_groups, 0.5 / tests)",
+        "spread_by_chance(2 * num_groups, 0.5)",
         "tests/sampling/test_parts_of_sampling.py -k independent_draws",
     ),
     Mutation(
@@ -264,6 +264,8 @@ def survives(mutation: Mutation) -> bool:
                 shutil.copy(ROOT / name, copy / name)
         file = copy / "sl_discs" / mutation.file
         text = file.read_text(encoding="utf-8")
+        if text.count(mutation.before) != 1:
+            raise SystemExit(f"{mutation.file} does not have {mutation.before!r} once")
         file.write_text(text.replace(mutation.before, mutation.after), encoding="utf-8")
         path = os.pathsep.join(filter(None, [str(copy), os.environ.get("PYTHONPATH")]))
         command = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider"]

@@ -23,6 +23,7 @@ from blackjax.util import run_inference_algorithm
 
 import sl_discs.blackjax as sl_blackjax
 
+pytestmark = pytest.mark.usefixtures("quickly_compiled")
 NAMES = registry.base_samplers()
 # Not multilinear, so that flip gains are only estimates.
 WEIGHTS = np.array(

@@ -16,7 +16,6 @@ from sl_discs.localization.method import method_fields
 from sl_discs.samplers.registry import BUILT_IN
 
 ROOT = Path(__file__).parent.parent
-DATA = ROOT.parent / "shared" / "data"
 
 
 def configs(experiment="mis/er_density", model="mis"):
@@ -182,28 +181,3 @@ def test_every_experiment_config_is_for_the_set_of_its_folder_and_name(file):
     named = runpy.run_path(str(file))["get_config"]().model.to_dict()
     assert (named["name"], named["graph_type"]) == (file.parent.name, file.stem)
     find_family(named["name"], named["graph_type"], named["cfg_str"])
-
-
-@pytest.mark.skipif(not DATA.is_dir(), reason="the folder of real instances is not there")
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    ("problem", "graph_type", "more", "least"),
-    [
-        ("maxcut", "optsicom", "--model_config.cfg_str=r-b", 10),
-        ("maxclique", "twitter", "--config.experiment.num_instances=100", 99),
-    ],
-)
-def test_known_optima(tmp_path, problem, graph_type, more, least):
-    """GWG, PAS, DMALA and their variants cut all Optsicom grids, and 99 of 100 ego networks,
-    optimally.
-    """
-    saved, _ = in_a_process(
-        tmp_path,
-        *configs(f"{problem}/{graph_type}", problem),
-        "--samplers=gwg,path_auxiliary,dmala,sl_gwg,sl_path_auxiliary,sl_dmala",
-        *(f"--model_config.graph_type={graph_type}", f"--model_config.data_root={DATA}", more),
-        f"--config.experiment.save_root={tmp_path}",
-    )
-    for sampler in saved["samplers"].values():
-        optimal = [one["best"] == one["reference"] for one in sampler["instances"]]
-        assert sum(optimal) >= least

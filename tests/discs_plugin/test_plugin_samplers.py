@@ -167,7 +167,8 @@ def test_a_sampler_that_goes_chain_by_chain_has_random_numbers_for_each(discs):
     model, params = pairs()
     base, x, tilt = sampler_of("hammingball", 64), jnp.zeros((64, 5), jnp.int32), jnp.zeros((64, 5))
     state = base.make_init_state(jax.random.PRNGKey(0))
-    new_x, after, _ = base.step(model, jax.random.PRNGKey(1), x, params, state, None, tilt)
+    step = jax.jit(functools.partial(base.step, model))
+    new_x, after, _ = step(jax.random.PRNGKey(1), x, params, state, None, tilt)
     assert set(np.flatnonzero(np.asarray(new_x).any(axis=0))) == set(range(5))
     assert {key: leaf.shape for key, leaf in after.items()} == {
         key: leaf.shape for key, leaf in state.items()

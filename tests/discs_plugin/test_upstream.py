@@ -95,28 +95,38 @@ EXACT = [
 
 
 @pytest.mark.parametrize(("name", "fields"), EXACT)
+@pytest.mark.usefixtures("quickly_compiled")
 def test_exact_samplers_stay_exact_under_the_tilt(discs, name, fields):
     check(name, CASES[1], **fields)
 
 
-BALL = {"block_size": 4}
-FIXED = [
-    *((name, fields, case) for name, fields in EXACT for case in (CASES[2],)),
-    ("dmala", {}, CASES[2]),
+# Each sampler on two values or on three by default, and on the others under `-m slow`.
+BY_DEFAULT = [
+    ("gwg", FIXED_STEP, CASES[2]),
+    ("path_auxiliary", FIXED_STEP | {"num_flips": 3}, CASES[2]),
     ("dlmc", {"solver": "euler_forward"}, CASES[2]),
     ("hammingball", {"block_size": 5}, CASES[2]),
-    ("gwg", {}, MASKED),
-    ("path_auxiliary", FIXED_STEP | {"num_flips": 2}, MASKED),
     ("dmala", {}, MASKED),
-    ("dlmc", {}, MASKED),
     ("randomwalk", FIXED_STEP, MASKED),
     ("blockgibbs", {}, MASKED),
     ("gibbs", {}, MASKED),
-    ("hammingball", BALL, MASKED),
+]
+UNDER_SLOW = [
+    ("gwg", FIXED_STEP | {"num_flips": 3}, CASES[2]),
+    *((*exact, CASES[2]) for exact in EXACT[3:]),
+    ("dmala", {}, CASES[2]),
+    ("gwg", {}, MASKED),
+    ("path_auxiliary", FIXED_STEP | {"num_flips": 2}, MASKED),
+    ("dlmc", {}, MASKED),
+    ("hammingball", {"block_size": 4}, MASKED),
 ]
 
 
-@pytest.mark.parametrize(("name", "fields", "case"), FIXED)
+@pytest.mark.parametrize(
+    ("name", "fields", "case"),
+    [*BY_DEFAULT, *(pytest.param(*case, marks=pytest.mark.slow) for case in UNDER_SLOW)],
+)
+@pytest.mark.usefixtures("quickly_compiled")
 def test_with_fixes_the_target_is_invariant(discs, name, fields, case):
     """Tilted, cold and masked; a radius that never stops adapting would not be exact."""
     check(name, case, fixes=True, **fields)
@@ -134,6 +144,7 @@ def test_with_fixes_the_target_is_invariant(discs, name, fields, case):
         ("path_auxiliary", POTTS, "not invariant"),
     ],
 )
+@pytest.mark.usefixtures("quickly_compiled")
 def test_laws_that_break_without_fixes(discs, name, case, law):
     fields = {"hammingball": {"block_size": 5}, "path_auxiliary": FIXED_STEP}.get(name, {})
     with pytest.raises(ConformanceError, match=law):
@@ -161,6 +172,7 @@ MODELS = {
         for model in MODELS
     ],
 )
+@pytest.mark.usefixtures("quickly_compiled")
 def test_without_tilt_and_fixes_it_visits_what_the_object_of_discs_visits(discs, name, model_name):
     """Wrapped and localized, on models of several axes too, which DISCS's own object takes."""
     if name == "locallybalanced" and model_name != "bernoulli":

@@ -21,6 +21,8 @@ from sl_discs.discs_plugin import modules
 from sl_discs.samplers.registry import BUILT_IN, base_samplers, registered
 from sl_discs.support.errors import InputError
 
+pytestmark = pytest.mark.usefixtures("quickly_compiled")
+
 ROOT = Path(__file__).parents[2]
 # All models of DISCS that need no download, on small data: combinatorial ones with a family of
 # graphs, others with fields of their config.

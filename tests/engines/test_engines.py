@@ -75,7 +75,7 @@ CARRIED = {
     ("engine", "name"),
     [
         pytest.param(
-            engine, name, marks=[pytest.mark.slow] * ((engine, name) == ("reference", "metropolis"))
+            engine, name, marks=[pytest.mark.slow] * (engine == "reference" and name != "gibbs")
         )
         for engine in ENGINES
         for name in known_to(engine, CARRIED)

@@ -105,6 +105,7 @@ def test_a_curve_by_tempering(tmp_path):
     assert labels[-3:] == ["value", "heat capacity", "entropy"]
 
 
+@pytest.mark.usefixtures("quickly_compiled")
 def test_a_curve_of_a_log_density_with_states_of_probability_0():
     """Of ten free sites two exclude each other: log Z and the entropy count three quarters of all
     states.
