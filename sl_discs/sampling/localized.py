@@ -29,11 +29,11 @@ from sl_discs.chains.batches import shape_of_one
 from sl_discs.chains.budget import Budget
 from sl_discs.chains.chains import Chains, anneal
 from sl_discs.engines.choice import choose_engine
-from sl_discs.localization.method import SIGN_OF_Y, Method, build_method
+from sl_discs.localization.method import SIGN_OF_Y, Method
 from sl_discs.samplers.registry import localized_name
 from sl_discs.sampling.diagnostics import FALSE_ALARM, LEAST_ESS, above
 from sl_discs.sampling.drawn import Drawn, Request, magnetisations, packed
-from sl_discs.sampling.plain_chains import ORDERED, RecordedChains
+from sl_discs.sampling.plain_chains import RecordedChains, ordered_method
 from sl_discs.support.errors import InputError
 
 # ChainSettings with which sign(Y) is a draw: alpha^2/(sigma^2 t) ends at 25.
@@ -62,11 +62,8 @@ _STREAM = 1 << 31
 
 def localized_method(sampler: str, fields: Mapping[str, Any]) -> Method:
     """Returns Algorithm 1 around a base sampler; InputError for fields with wrong values."""
-    scan = {"scan": "sequential"} if sampler in ORDERED else {}
-    fields = (
-        SCHEDULE_FIELDS | {"K": _LEVELS} | scan | dict(fields) | {"name": localized_name(sampler)}
-    )
-    method = build_method(fields)
+    fields = {**SCHEDULE_FIELDS, "K": _LEVELS, **fields}
+    method = ordered_method(sampler, fields, localized_name(sampler))
     if method.final_is != SIGN_OF_Y:
         raise InputError(
             "localization: with these settings sign(Y) is mostly noise; lower sigma or eps_end "

@@ -44,10 +44,12 @@ DISPERSING = 5
 ORDERED = ("gibbs",)
 
 
-def ordered_method(sampler: str, fields: Mapping[str, Any]) -> Method:
-    """Returns a base sampler with these fields of its config, which scans in order by default."""
+def ordered_method(sampler: str, fields: Mapping[str, Any], name: str = "") -> Method:
+    """Returns a base sampler with these fields of its config, which scans in order by default, or
+    its localized variant of this name.
+    """
     scan = {"scan": SEQUENTIAL} if sampler in ORDERED else {}
-    return build_method({**scan, **fields, "name": sampler})
+    return build_method({**scan, **fields, "name": name or sampler})
 
 
 def draw(request: Request, budget: Budget) -> Drawn:
