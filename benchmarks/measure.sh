@@ -56,6 +56,15 @@ case "${1:-}" in
     else
       echo "overhead: left out, as no checkout of DISCS is on PYTHONPATH"
     fi
+    if "$python" -c "import discs.samplers, flax" 2>/dev/null; then
+      measure discs-sampling 5 "$kept/discs-sampling/discs_sampling.json" one_core "$python" studies/discs_sampling.py \
+        --output="$kept/discs-sampling"
+    else
+      echo "discs-sampling: left out, as no checkout of DISCS is on PYTHONPATH, or flax is missing"
+    fi
+    measure by-hand 6 "$kept/by-hand.json" one_core "$python" benchmarks/sampling.py --methods=chain,auto --engines=cpu \
+      --peers=numpy,numba-gibbs,numba-tempering,numba-wolff,auxiliary-field --by_errors --repeats=10 --chains=16 --draws=62 \
+      --targets=machine,cubic-glass,triangular,cubic-lattice,mean-field --output="$kept/by-hand.json"
     measure critical 3 "$kept/critical.json" one_core "$python" benchmarks/sampling.py --methods=sweeps,chain \
       --engines=cpu --peers=numpy --targets=ising-critical --chains=16 --draws=1000 --repeats=2 \
       --output="$kept/critical.json"

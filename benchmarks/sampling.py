@@ -327,6 +327,8 @@ def dwave_tree(terms: Coefficients, target: Target, chains: int, draws: int) -> 
     return draw
 
 
+# Loops over more neighbours than this take minutes.
+_MOST_EDGES = 20_000
 # Sweeps of a ladder, and clusters, from one draw to the next, as a part of the sweeps of a chain.
 _TEMPERING_PART, _WOLFF_PART = 4, 8
 _HAND_RUNGS = 10
@@ -337,6 +339,8 @@ def _numba_loop(loop: Callable, part: int, *more: np.ndarray) -> Callable:
 
     def peer(terms: Coefficients, target: Target, chains: int, draws: int) -> Draw:
         spins = as_spins(terms, target.temperature, coloured=False)
+        if len(spins.edges) > _MOST_EDGES:
+            raise NotPlayed(f"{len(spins.edges):,} couplings, above {_MOST_EDGES:,}")
         ferromagnet = bool((spins.couplings >= 0).all() and not spins.fields.any())
         if loop is by_hand.wolff and not ferromagnet:
             raise NotPlayed("Wolff's clusters need a ferromagnet without fields")

@@ -717,6 +717,60 @@ def readings(found: Mapping[str, Any]) -> str:
     return table(["set", "graphs", "published", *columns], rows)
 
 
+def by_hand(found: Mapping[str, Any]) -> str:
+    """Effective draws of value and magnetisation a CPU second, by errors over repetitions."""
+    targets = {
+        "machine": "Boltzmann machine, 150 and 30 units",
+        "cubic-glass": "±J glass, 3-regular, 200 spins, T = 0.7",
+        "triangular": "triangular antiferromagnet, 24 x 24, T = 0.8",
+        "cubic-lattice": "Ising, 8 x 8 x 8, T = 4.6",
+        "mean-field": "Curie-Weiss, 600 spins, T = 0.97",
+    }
+    columns = {
+        "auto/cpu": "`auto`",
+        "chain/cpu": "`chain`",
+        "numpy": "NumPy, blocks",
+        "numba-gibbs": "Gibbs",
+        "numba-tempering": "tempering",
+        "numba-wolff": "Wolff",
+        "auxiliary-field": "auxiliary field",
+    }
+    cells: dict[tuple[str, str], str] = {}
+    for row in found["draws"]:
+        runs = row["repetitions"]
+        seconds = np.mean([run["cpu_seconds"] for run in runs])
+        cells[row["target"], row["contender"]] = ", ".join(
+            digits(one / seconds, 2) for one in runs[0]["effective"]
+        )
+    rows = [
+        [words, *(cells.get((target, name), "") for name in columns)]
+        for target, words in targets.items()
+    ]
+    return table(["target", *columns.values()], rows)
+
+
+def discs_sampling(found: Mapping[str, Any]) -> str:
+    """Effective draws of DISCS's experiments, in 1,000 steps of a chain and in a CPU second."""
+    rows = []
+    for one in found["runs"]:
+        scale = 1_000 / one["steps"]
+        # A localized run has one draw a chain, burn-in included.
+        runs = 2 if one["sampler"].startswith("sl_") else 1
+        mean, error = (scale * part for part in one["ess_discs"])
+        rows.append(
+            [
+                one["model"],
+                f"`{one['sampler']}`",
+                f"{digits(mean, 3)} ± {digits(error)}",
+                digits(scale * one["ess"] / one["chains"] / runs, 3),
+                digits(1e6 * one["cpu_s"] / one["steps"] / one["chains"]),
+                digits(one["ess"] / one["cpu_s"] / runs, 3),
+            ]
+        )
+    titles = ["model", "sampler", "ESS, DISCS", "ESS of f", "µs a step", "draws a CPU-second"]
+    return table(titles, rows)
+
+
 TABLES: dict[str, Callable[[Mapping[str, Any]], str]] = {
     "rates": rates, "gpu": gpu, "localization": localization, "solve": solve, "solve-10": solve, "updates": updates,
     "sampling": sampling, "networkx": networkx, "laws": laws, "verdicts": verdicts, "tilt": tilt, "tilt-rb": tilt,
@@ -726,6 +780,7 @@ TABLES: dict[str, Callable[[Mapping[str, Any]], str]] = {
     "sets": sets, "critical": sampling,
     "samplers-steps": samplers_steps, "samplers-seconds": samplers_seconds, "samplers-draws": samplers_draws,
     "bounds": bounds, "convergence": convergence, "field": field,
+    "by-hand": by_hand, "discs-sampling": discs_sampling,
 }  # fmt: skip
 
 # Where the numbers of a table are, if not in a file of its name.
@@ -777,6 +832,7 @@ _RUN = (*_ENGINES, "sl_discs/experiment")
 CODE = {
     "rates": _ENGINES, "gpu": _ENGINES, "localization": _ENGINES, "updates": _ENGINES, "sets": _ENGINES,
     "solve": _SOLVE, "solve-10": _SOLVE, "answers": _SOLVE, "covers": _SOLVE, "field": _SOLVE,
+    "by-hand": _SAMPLE, "discs-sampling": (*_ENGINES, "sl_discs/discs_plugin"),
     "networkx": (*_SOLVE, "sl_discs/networkx_backend.py"), "sampling": _SAMPLE, "critical": _SAMPLE, "laws": _SAMPLE,
     "verdicts": _SAMPLE, "tilt": _RUN, "tilt-rb": _RUN, "tilt-steps": _RUN, "levels": _RUN, "readings": _RUN,
     "ablation": _RUN,

@@ -28,7 +28,7 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Float64
+from jaxtyping import Float64, Int
 from ml_collections import config_dict
 
 from finished import finished
@@ -161,11 +161,15 @@ def play_discs(model: str, sampler: str, chains: int, steps: int) -> tuple[Run, 
     return found, metrics
 
 
-def problem_of(model: str) -> Problem:
-    """Returns DISCS's model, with its parameters of an experiment, as a quadratic problem."""
+def problem_of(model: str) -> tuple[Problem, Int[np.ndarray, "N"]]:
+    """Returns DISCS's model, with its parameters of an experiment, as a quadratic problem, and the
+    state from which that experiment counts the Hamming distance.
+    """
     config = _config(model, DISCS, 1, 1)
     target = importlib.import_module(f"discs.models.{model}").build_model(config)
     first, _, _ = jax.random.split(jax.random.PRNGKey(0), num=3)
+    of_distance, _ = jax.random.split(jax.random.PRNGKey(0))
+    reference = np.asarray(target.get_init_samples(of_distance, 1), np.int64).ravel()
     params = target.make_init_params(jax.random.split(first, 1))
     size = int(np.prod(config.model.shape))
     pairs = np.stack(np.triu_indices(size, 1), axis=1)
@@ -182,12 +186,13 @@ def problem_of(model: str) -> Problem:
     terms |= {
         (i, j): float(one) for (i, j), one in zip(pairs.tolist(), couplings, strict=True) if one
     }
-    return qubo(terms, maximise=True, offset=float(values[0]))
+    return qubo(terms, maximise=True, offset=float(values[0])), reference
 
 
 def play_compiled(model: str, chains: int, steps: int, seed: int) -> Run:
     """Returns what `gwg` on the engine `cpu` gives, with a record after each step."""
-    terms = problem_of(model).terms()
+    problem, reference = problem_of(model)
+    terms = problem.terms()
     method = build_method({"name": "gwg", **BASE})
     request = Request(terms, 1.0, None, chains, method, "cpu", seed)
     played = RecordedChains(request, chains)
@@ -197,8 +202,7 @@ def play_compiled(model: str, chains: int, steps: int, seed: int) -> Run:
     begin = time.process_time()
     records = played.record(1.0, steps - steps // 2)
     cpu_s = time.process_time() - begin
-    first = np.random.default_rng(seed).integers(0, 2, terms.num_sites)
-    distances = np.abs(records.states - first).sum(axis=2).astype(np.float64)
+    distances = np.abs(records.states - reference).sum(axis=2).astype(np.float64)
     return _summary(distances, records.values + terms.constant, cpu_s)
 
 
