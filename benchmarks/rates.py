@@ -264,7 +264,7 @@ def run(_) -> int:
     if "discs" in names:
         launch.register_from_flags(FLAGS)
     else:
-        refuse_flags(FLAGS, ["compat", "fixes"], "unless --engines includes discs")
+        refuse_flags(FLAGS, ["fixes"], "unless --engines includes discs")
     if "default" not in FLAGS.samplers:
         refuse_flags(FLAGS, ["seconds"], "unless --samplers includes default")
     machine = describe_machine()

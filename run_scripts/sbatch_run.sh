@@ -54,8 +54,10 @@ done
 case "$told $code" in # 138, 143: ended by a signal, before it listened
   " 75" | "limit 75" | "limit 138")
     if [ "${SLURM_RESTART_COUNT:-0}" -lt 100 ]; then
-      echo "interrupted: job $SLURM_JOB_ID goes back into the queue"
-      scontrol requeue "$SLURM_JOB_ID"
+      # The number of one of the jobs of an array is that of the array, for which it would stand.
+      job="${SLURM_ARRAY_JOB_ID:-$SLURM_JOB_ID}${SLURM_ARRAY_TASK_ID:+_$SLURM_ARRAY_TASK_ID}"
+      echo "interrupted: job $job goes back into the queue"
+      scontrol requeue "$job"
     fi ;;
   "end 75" | "end 138" | "end 143")
     echo "interrupted: waits until Slurm requeues the job, if it was preempted, or ends it, if it was cancelled"

@@ -80,7 +80,7 @@ def _main(given: Given) -> int:
         --config.experiment.chain_length=2000 --run_local
 
     Needs a checkout of DISCS, which is not changed, on PYTHONPATH or as the working directory. The
-    flags are those of DISCS, and --compat and --fixes.
+    flags are those of DISCS, and --fixes.
     """
     start = time.time()
     module, argv = _import_main(given.arguments)
@@ -274,8 +274,7 @@ def _sweep(given: Given) -> int:
     if sweep.graph_type and own["data_root"].present and not own.list:
         check_data_root(own.data_root)
     root = Path(own.save_root or f"discs-{sweep.name}")
-    shared = [own[name].serialize() for name in ("compat", "fixes") if own[name].present]
-    shared += [f"--import={code}" for code in imported()]
+    shared = [own["fixes"].serialize(), *(f"--import={code}" for code in imported())]
     failed = []
     count = len(sweep.runs)
     numbers = {str(number): number for number in range(1, count + 1)}

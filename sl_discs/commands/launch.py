@@ -35,13 +35,8 @@ _SAMPLER_FILE = re.compile(r"(?<=/configs/)([\w-]+)_config\.py$")
 
 
 def own_flags() -> tuple[flags.FlagValues, types.SimpleNamespace]:
-    """Returns `command.own_flags` with those that control how the plugin is registered."""
+    """Returns `command.own_flags` with that which controls how the plugin is registered."""
     own, define = command.own_flags()
-    help_text = (
-        "Supply, to DISCS only, what current versions of packages lack "
-        "(sl_discs.discs_plugin.compat)."
-    )
-    define.boolean("compat", True, help_text)
     help_text = (
         "Correct the errors of DISCS's samplers in sl_ samplers (sl_discs.discs_plugin.fixes)."
     )
@@ -56,8 +51,11 @@ def add_working_directory() -> None:
 
 
 def register_from_flags(own: flags.FlagValues) -> None:
-    """Calls `register` according to --compat and --fixes; InputError as `register`."""
-    register(compat=own.compat, fixes=own.fixes)
+    """Calls `register` according to --fixes; InputError as `register`.
+
+    DISCS does not run on the versions of JAX that this package needs without what `compat` adds.
+    """
+    register(compat=True, fixes=own.fixes)
 
 
 def checkout() -> Path:

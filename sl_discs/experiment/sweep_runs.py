@@ -262,7 +262,9 @@ while [ "$again" = 1 ]; do # a signal ends the wait, not the program
 done
 case "$told $code" in # 138, 143: ended by a signal, before it listened
   " {resume}" | "limit {resume}" | "limit 138")
-    [ "${{SLURM_RESTART_COUNT:-0}}" -ge 100 ] || scontrol requeue "$SLURM_JOB_ID" ;;
+    # The number of one of the jobs is that of the array, for which it would stand.
+    [ "${{SLURM_RESTART_COUNT:-0}}" -ge 100 ] ||
+      scontrol requeue "${{SLURM_ARRAY_JOB_ID}}_$SLURM_ARRAY_TASK_ID" ;;
   "end {resume}" | "end 138" | "end 143")
     sleep {patience} &
     wait ;;

@@ -297,7 +297,7 @@ def test_a_job_of_slurm(tmp_path, monkeypatch, behaviour, told, code, queued):
     )
     (tmp_path / "runs" / "1").mkdir(parents=True)
     script = script_of(tmp_path, command=shlex.join(runs_of(tmp_path, behaviour)[0].command))
-    environment = os.environ | {"SLURM_JOB_ID": "99", "SLURM_ARRAY_TASK_ID": "1"}
+    environment = os.environ | {"SLURM_ARRAY_JOB_ID": "99", "SLURM_ARRAY_TASK_ID": "1"}
     job = subprocess.Popen(
         ["bash", "-c", script], env=environment, stderr=subprocess.DEVNULL, start_new_session=True
     )
@@ -311,6 +311,7 @@ def test_a_job_of_slurm(tmp_path, monkeypatch, behaviour, told, code, queued):
         with contextlib.suppress(ProcessLookupError):
             os.killpg(job.pid, signal.SIGKILL)
     assert words(tmp_path).count("caught") == (behaviour == "catch")
-    assert (tmp_path / "queue").exists() is queued
+    requeued = (tmp_path / "queue").read_text() if (tmp_path / "queue").exists() else ""
+    assert requeued == ("requeue 99_1\n" if queued else "")
     waited = (tmp_path / "waited").read_text().split() if (tmp_path / "waited").exists() else []
     assert waited == ["1800"] * (told == [signal.SIGTERM])
