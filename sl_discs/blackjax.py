@@ -57,7 +57,13 @@ _MOST_LEVELS, _STEPS_A_LEVEL = 256, 8
 
 
 class DiscreteState(NamedTuple):
-    """The state of a chain.
+    """The state of a chain, from `init` and `step`; under `jax.vmap` each leaf has a leading axis.
+
+    Example: a position of two arrays.
+        >>> gwg = algorithm("gwg", lambda x: jnp.sum(x["a"]) - x["b"])
+        >>> state = gwg.init({"a": jnp.zeros((2, 2)), "b": jnp.array(1.0)})
+        >>> state.position["a"].shape, float(state.logdensity), float(state.logdensity_grad["b"])
+        ((2, 2), -1.0, -1.0)
 
     Attributes:
       position: zeros and ones, in the structure, shapes and dtypes that the chain was started with.
@@ -74,11 +80,11 @@ class DiscreteState(NamedTuple):
 
 
 class DiscreteInfo(NamedTuple):
-    """What is known of a step.
+    """What is known of a step of a chain, two scalars.
 
     Attributes:
-      acceptance_rate: acceptance probability of the proposal.
-      num_flips: number of sites that changed.
+      acceptance_rate: acceptance probability of the proposal, 1 where nothing is rejected.
+      num_flips: number of sites that changed, of all leaves of the position.
     """
 
     acceptance_rate: Float[Array, ""]
@@ -88,7 +94,14 @@ class DiscreteInfo(NamedTuple):
 class LocalizedDiscreteState(DiscreteState):
     """The state of a localized chain; `sampler` is a `localization.algorithm.LocalizedState`.
 
-    Its position visits the posterior given the observation Y, which `sampler.y` holds as a vector.
+    Its position visits the posterior given the observation Y, which `sampler.y` holds as a vector
+    [N] of all leaves of the position.
+
+    Example:
+        >>> gibbs = localized("gibbs", lambda x: jnp.sum(x), 16)
+        >>> state = gibbs.init(jnp.zeros((3, 2)), jax.random.key(0))
+        >>> state.draw.shape, state.sampler.y.shape
+        ((3, 2), (6,))
     """
 
     @property

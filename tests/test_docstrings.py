@@ -44,10 +44,14 @@ SHOWN = [
     *(f"sl_discs.models.keys:{name}" for name in ("fold", "uniforms")),
     "sl_discs.localization.schedule:Localization",
     *(f"sl_discs.localization.algorithm:{name}" for name in ("Localized", "LocalizedState")),
-    *(f"sl_discs.samplers.sampler:{name}" for name in ("Sampler", "accept_or_keep")),
+    *(f"sl_discs.samplers.sampler:{name}" for name in ("Sampler", "Chain", "accept_or_keep")),
     "sl_discs.samplers.draws:draw_site",
     *(f"sl_discs.dimod:{name}" for name in ("SLSampler", "BoltzmannSampler")),
-    *(f"sl_discs.blackjax:{name}" for name in ("algorithm", "localized")),
+    *(
+        f"sl_discs.blackjax:{name}"
+        for name in ("algorithm", "localized", "DiscreteState", "LocalizedDiscreteState")
+    ),
+    "sl_discs.solving.reductions:presolve",
     *(f"sl_discs.testing.conformance:{name}" for name in ("check_convergence", "ConformanceError")),
     "sl_discs.samplers.registry:register_sampler",
     pytest.param("sl_discs.testing.conformance:check_sampler", marks=pytest.mark.slow),

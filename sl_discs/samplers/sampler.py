@@ -58,6 +58,14 @@ class Counters(NamedTuple):
 class Chain(NamedTuple):
     """The state of a chain, of which a batch has an array with leading axes.
 
+    Example:
+        >>> target = standard_cases()[0].target  # independent sets on five nodes
+        >>> x = jnp.zeros(5, jnp.int8)
+        >>> state = Gibbs().init_state(fold(jnp.zeros(2, jnp.uint32), 1), x.shape)
+        >>> chain = Chain(x, target.init(x), state)
+        >>> target.gains(chain.x, chain.field).tolist(), int(chain.state.steps)
+        ([1.0, 1.0, 1.0, 1.0, 1.0], 0)
+
     Attributes:
       x: [N] the values of the sites.
       field: what the target's model keeps at x, so that gains and changes are cheap: the local
