@@ -308,7 +308,7 @@ def as_bqm(terms: Coefficients) -> Any:
     )
 
 
-def _in_order(found) -> np.ndarray:
+def states_of(found) -> np.ndarray:
     """The states of a sample set of dimod, [R, N]."""
     return found.record.sample[:, np.argsort(found.variables)]
 
@@ -324,7 +324,7 @@ class Tabu(_Heuristic):
     def _search(self, problem, seconds, seed):
         sampler = importlib.import_module("dwave.samplers").TabuSampler()
         limit_ms = 20.0 if seconds is None else max(1.0, 1e3 * seconds / self._reads)
-        return _in_order(
+        return states_of(
             sampler.sample(problem, num_reads=self._reads, timeout=limit_ms, seed=seed + 1)
         )
 
@@ -374,7 +374,7 @@ class DWave(_Annealer):
 
     def _states(self, problem, sweeps, seed):
         sampler = importlib.import_module("dwave.samplers").SimulatedAnnealingSampler()
-        return _in_order(
+        return states_of(
             sampler.sample(problem, num_reads=self._reads, num_sweeps=sweeps, seed=seed)
         )
 
@@ -392,7 +392,7 @@ class OpenJij(_Annealer):
 
     def _states(self, problem, sweeps, seed):
         sampler = importlib.import_module("openjij").SASampler()
-        return _in_order(
+        return states_of(
             sampler.sample_qubo(problem, num_reads=self._reads, num_sweeps=sweeps, seed=seed)
         )
 

@@ -10,17 +10,20 @@ without compilation.
 
 from __future__ import annotations
 
+import itertools
+import math
 import select
 import sys
 import time
 import warnings
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import networkx as nx
 import numpy as np
 
 import sl_discs
+from forms import assignment, portfolio
 from sl_discs.commands.command import Command, own_flags
 from sl_discs.experiment.record import measured_by
 from sl_discs.problems import Problem
@@ -63,18 +66,6 @@ def _glass(size: int) -> Problem:
     return sl_discs.ising(np.zeros(size), np.triu(signs, 1))
 
 
-def _portfolio(size: int = 200, chosen: int = 20) -> Problem:
-    """Returns covariance less return, with a penalty on the number of assets."""
-    rng = np.random.default_rng(0)
-    factors = rng.normal(size=(size, 10)) * 0.1
-    covariance = factors @ factors.T + np.diag(rng.random(size) * 0.02)
-    returns = rng.normal(size=size) * 0.05 + 0.05
-    entries = np.triu(2 * covariance + 2, 1) + np.diag(
-        np.diag(covariance) - returns + 1 - 2 * chosen
-    )
-    return sl_discs.qubo(entries, offset=float(chosen**2))
-
-
 def _conflicts(variables: int, clauses: int) -> nx.Graph:
     """Returns the graph of clauses of three literals, whose sets of one node each satisfy them."""
     rng = np.random.default_rng(1)
@@ -112,9 +103,13 @@ PROBLEMS: dict[str, Callable[[], Problem]] = {
     "cut-sparse-20000": lambda: sl_discs.maxcut(_sparse(20_000, 6)),
     "qubo-250": lambda: _form(250, 0.1),
     "qubo-1000": lambda: _form(1_000, 1.0),
-    "qubo-portfolio-200": _portfolio,
+    "qubo-portfolio-200": lambda: portfolio(200, 20, 0),
+    "qubo-assignment-12": lambda: assignment(12, 0),
     "ising-glass-100": lambda: _glass(100),
 }
+
+# Up to which part differences are those of rounding.
+_ROUNDING = 1e-9
 
 FLAGS, define = own_flags()
 define.list("problems", list(PROBLEMS), "Problems.")
@@ -143,7 +138,20 @@ class _Clock:
     _wall = staticmethod(time.monotonic)
 
 
-def row_of(result: Result, seconds: float) -> dict[str, Any]:
+def gain_of_a_change(problem: Problem, result: Result) -> float:
+    """Returns the most that one variable's other value would gain, with penalties of conflicts, as
+    a part of the largest sum of the terms of a variable.
+    """
+    terms = problem.terms().listed()
+    state = problem.as_state(result.best_sample).astype(float)
+    u, v = terms.edges.T
+    weights = terms.scale * terms.weights
+    fields = terms.linear + np.bincount(u, weights * state[v], len(state))
+    fields += np.bincount(v, weights * state[u], len(state))
+    return float(((1 - 2 * state) * fields).max() / terms.bounds().max())
+
+
+def row_of(problem: Problem, result: Result, seconds: float) -> dict[str, Any]:
     """Returns what counts of a result."""
     return {
         "value": result.best_value,
@@ -151,6 +159,7 @@ def row_of(result: Result, seconds: float) -> dict[str, Any]:
         "optimal": result.optimal,
         "seconds": seconds,
         "stopped": result.stopped,
+        "gain": gain_of_a_change(problem, result),
     }
 
 
@@ -159,6 +168,102 @@ def in_words(row: dict[str, Any]) -> str:
     bound = "-" if row["bound"] is None else f"{row['bound']:,.6g}"
     known = "proved" if row["optimal"] else bound
     return f"{row['value']:,.6g} / {known} / {row['seconds']:.2f}"
+
+
+class Law(NamedTuple):
+    """How many pairs of runs of one problem and seed contradict that more time gives no worse.
+
+    Attributes:
+      pairs: their number.
+      value, bound, proof: in how many pairs it is worse with more time.
+      mean_value, mean_bound: of how many pairs of limits the mean over seeds is worse.
+      worse: those, in words.
+    """
+
+    pairs: int
+    value: int
+    bound: int
+    proof: int
+    mean_value: int
+    mean_bound: int
+    worse: list[str]
+
+
+def _is_worse(sign: float, longer: float | None, shorter: float | None) -> bool:
+    if shorter is None or longer is None:
+        return shorter is not None
+    return sign * (longer - shorter) < -_ROUNDING * abs(shorter)
+
+
+def law_of(rows: dict[str, Any], *, default: bool) -> Law:
+    """Compares each limit with the shorter ones, or with the default where that takes no longer."""
+    found = Law(0, 0, 0, 0, 0, 0, [])
+    for name, problem in rows.items():
+        sign = problem["sign"]
+        runs = problem["runs"]
+        limits = [limit for limit in runs if limit != "None"]
+        pairs = list(itertools.combinations(limits, 2))
+        if default:
+            spent = max(row["seconds"] for row in runs.get("None", [{"seconds": math.inf}]))
+            pairs = [("None", limit) for limit in limits if float(limit) >= spent]
+        for shorter, longer in pairs:
+            both = list(zip(runs[shorter], runs[longer], strict=True))
+            means = [
+                [np.mean([row[field] for row in runs[limit]]) for limit in (longer, shorter)]
+                if all(row[field] is not None for row in runs[longer] + runs[shorter])
+                else [row[field] for row in (both[0][1], both[0][0])]
+                for field in ("value", "bound")
+            ]
+            worse = _is_worse(sign, *means[0]), _is_worse(-sign, *means[1])
+            proof = sum(one["optimal"] and not other["optimal"] for one, other in both)
+            found = Law(
+                found.pairs + len(both),
+                found.value + sum(_is_worse(sign, b["value"], a["value"]) for a, b in both),
+                found.bound + sum(_is_worse(-sign, b["bound"], a["bound"]) for a, b in both),
+                found.proof + proof,
+                found.mean_value + worse[0],
+                found.mean_bound + worse[1],
+                found.worse,
+            )
+            for what, (after, before), is_worse in zip(
+                ("value", "bound"), means, worse, strict=True
+            ):
+                if is_worse:
+                    found.worse.append(
+                        f"{name}: mean {what} {before:,.8g} ({shorter}), {after:,.8g} ({longer})"
+                    )
+            if proof:
+                found.worse.append(f"{name}: {proof} proofs of {shorter} are not there at {longer}")
+    return found
+
+
+def laws_in_words(rows: dict[str, Any]) -> str:
+    """Returns how many runs contradict each law, and which."""
+    lines = []
+    for default, words in ((False, "a shorter limit"), (True, "none, which takes no longer")):
+        law = law_of(rows, default=default)
+        lines.append(
+            f"{law.pairs} pairs of a limit with {words}: value worse in {law.value} (mean over "
+            f"seeds in {law.mean_value}), bound in {law.bound} ({law.mean_bound}), proof in {law.proof}"
+        )
+        lines += [f"  {one}" for one in law.worse]
+    all_rows = [
+        (f"{name} {limit}", limit, row)
+        for name, problem in rows.items()
+        for limit, found in problem["runs"].items()
+        for row in found
+    ]
+    late = [
+        f"{name}: {row['seconds']:.2f} s"
+        for name, limit, row in all_rows
+        if limit != "None" and row["seconds"] > 1.1 * float(limit) + 0.05
+    ]
+    lines.append(f"{len(late)} of {len(all_rows)} runs took more than 1.1 x limit + 0.05 s")
+    lines += [f"  {one}" for one in late]
+    better = [name for name, _, row in all_rows if row["gain"] > _ROUNDING]
+    lines.append(f"one change improves {len(better)} answers")
+    lines += [f"  {one}" for one in better]
+    return "\n".join(lines)
 
 
 def run(_) -> int:
@@ -174,7 +279,7 @@ def run(_) -> int:
     for name in FLAGS.problems:
         problem = PROBLEMS[name]()
         sl_discs.solve(problem, time_limit=0.2)  # loads compiled code
-        rows[name] = {}
+        rows[name] = {"sign": 1 if problem.maximise else -1, "runs": {}}
         for limit in limits:
             found = []
             for seed in FLAGS.seeds:
@@ -183,10 +288,11 @@ def run(_) -> int:
                 begin = clock()
                 result = sl_discs.solve(problem, time_limit=limit, seed=int(seed))
                 spent = clock() - begin - result.timing["compile_s"]
-                found.append(row_of(result, spent))
-            rows[name][str(limit)] = found
+                found.append(row_of(problem, result, spent))
+            rows[name]["runs"][str(limit)] = found
             say(f"{name:<20} {limit!s:>5}  " + "   ".join(map(in_words, found)))
-    write_json(output, {"measured": measured_by(), "rows": rows})
+        write_json(output, {"measured": measured_by(), "rows": rows})
+    say("\n" + laws_in_words(rows))
     return 0
 
 

@@ -238,6 +238,7 @@ def test_errors_over_repetitions_count_what_chains_do_not_see():
             "--targets=spin-glass --methods=sweeps --engines=cpu --peers=numpy --chains=2 "
             "--draws=4 --repeats=2",
         ),
+        ("forms", "bench_forms.json", "--count=1 --seconds=0.05"),
         pytest.param(
             "sampling",
             "bench_sampling.json",
