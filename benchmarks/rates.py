@@ -22,7 +22,16 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from cases import CASES, ENGINES, TUNED, Case, chosen_cases
-from contenders import Contender, Default, Measurement, NotPlayed, Own, available_peers, how_to_get
+from contenders import (
+    Contender,
+    Default,
+    Measurement,
+    NotPlayed,
+    Own,
+    available_peers,
+    cpu_clock,
+    how_to_get,
+)
 from sl_discs.commands import launch
 from sl_discs.commands.command import Command, refuse_flags
 from sl_discs.engines.devices import describe_machine, one_device_per_core
@@ -192,6 +201,7 @@ define.integer("repeats", 3, "Repetitions, with different seeds.", lower_bound=1
 define.integer("graphs", 4, "Graphs per case.", lower_bound=1)
 define.integer("chains", 32, "Chains or reads per graph.", lower_bound=1)
 define.float("seconds", 1.0, "Seconds of wall time per graph for `default`.", lower_bound=0.01)
+define.boolean("cpu_clock", False, "Whether seconds are of CPU time, where there is other work.")
 define.string("output", "bench.json", "File for the results.")
 
 
@@ -258,6 +268,8 @@ def _run_case(case: Case, names: list[str], progress) -> list[Row]:
 
 def run(_) -> int:
     one_device_per_core()
+    if FLAGS.cpu_clock:
+        cpu_clock()
     check_choice("samplers", FLAGS.samplers, [*TUNED, "default", *known_samplers()])
     cases = chosen_cases(FLAGS.cases)
     names, output = _contenders(), check_file(FLAGS.output)

@@ -12,9 +12,7 @@ from __future__ import annotations
 
 import itertools
 import math
-import select
 import sys
-import time
 import warnings
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -23,6 +21,7 @@ import networkx as nx
 import numpy as np
 
 import sl_discs
+from contenders import cpu_clock
 from forms import assignment, portfolio
 from sl_discs.commands.command import Command, own_flags
 from sl_discs.experiment.record import measured_by
@@ -117,25 +116,6 @@ define.list("limits", ["0.05", "0.3", "1", "3"], "Seconds.")
 define.list("seeds", ["0"], "Seeds of the chains.")
 define.boolean("unlimited", True, "Whether calls without a limit follow.")
 define.string("output", "bench_time_limits.json", "File for the results.")
-
-
-class _Clock:
-    """Seconds of this process, and those that it waits for another one."""
-
-    def __init__(self):
-        self._waited = 0.0
-        self._select = select.select
-
-    def __call__(self) -> float:
-        return time.process_time() + self._waited
-
-    def select(self, *arguments: Any) -> Any:
-        begin = self._wall()
-        found = self._select(*arguments)
-        self._waited += self._wall() - begin
-        return found
-
-    _wall = staticmethod(time.monotonic)
 
 
 def gain_of_a_change(problem: Problem, result: Result) -> float:
@@ -268,9 +248,7 @@ def laws_in_words(rows: dict[str, Any]) -> str:
 
 def run(_) -> int:
     output = check_file(FLAGS.output)
-    clock = _Clock()
-    time.perf_counter = clock
-    select.select = clock.select
+    clock = cpu_clock()
     warnings.filterwarnings("ignore", message=".*chains would take")
     rows: dict[str, Any] = {}
     limits: list[float | None] = [float(limit) for limit in FLAGS.limits]

@@ -60,6 +60,7 @@ from sl_discs.engines.devices import num_cores
 from sl_discs.engines.program import Best, ClockTemperatures, Engine
 from sl_discs.localization.schedule import Localization
 from sl_discs.models.quadratic import sparse_is_cheaper
+from sl_discs.models.terms import Coefficients
 from sl_discs.problems import Problem
 from sl_discs.problems.problem import units
 from sl_discs.solving.board import ANNEALING, GREEDY, INITIAL_STATES, Board
@@ -98,8 +99,9 @@ _SMALL = 128
 # Bytes of a term in the problem, in the model, and in the matrices for temperatures and exact
 # values.
 _TERM_BYTES = 60
-# Seconds in which a core lays out, or verifies, a term and a site.
-_TERM_S, _SITE_S = 5e-7, 2e-6
+# Seconds in which a core lays out, or verifies, a term and a site; and in which it lays out an
+# entry of padded lists of neighbours, four times as long as one of a matrix.
+_TERM_S, _SITE_S, _ENTRY_S = 2e-7, 2e-6, 4e-8
 
 
 def check_fit(
@@ -139,7 +141,7 @@ class Annealer:
 
     seconds_per_step: float = math.inf
 
-    def __init__(self, presolved: Presolved, options: SolveOptions):
+    def __init__(self, presolved: Presolved, terms: Coefficients, options: SolveOptions):
         problem = presolved.left
         size = problem.num_variables
         self.problem = problem
@@ -148,7 +150,7 @@ class Annealer:
         lengths = options.lengths(size, self.engine.on_host)
         self.num_chains, self.default, self.first, self.unit = lengths
         self._given = times(options.annealing, 1 / units(presolved.original).unit)
-        self._terms = annealed_terms(problem.name, problem.terms(), self._given)
+        self._terms = annealed_terms(problem.name, terms, self._given)
         self._annealing = complete_annealing(self._given, self._terms)
         sign = 1.0 if problem.maximise else -1.0
         self.constant = self._terms.constant + sign * presolved.constant
@@ -285,24 +287,28 @@ class Policy:
         budget = self._budget
         reduced = self._presolved.left
         if self._limited and options.searches and self._workers.greedy is not None:
-            state = self._presolved.lift(self._workers.greedy(reduced))
-            self.board.take(self._problem.evaluate(state), GREEDY)
+            self._take(self._workers.greedy(reduced), GREEDY)
         end = (1 - _PART) * self._left()
         work = min(_FIRST_PROOFS_S, _PART * self._left())
         self.proofs.advance(work, math.inf, lambda: self._left() < end or budget.is_interrupted())
         self._judge()
         if self.reason == "bound":
             return self.result(self.proofs.bound_by)
+        terms = reduced.terms()
+        size = terms.num_sites
+        verify_s = len(terms.edges) * _TERM_S + size * _SITE_S
+        # Lists of neighbours are up to twice as long as the longest one.
+        entries = min(2 * size * terms.max_degree(), size**2 / 4)
+        chains_s = 2 * verify_s + entries * _ENTRY_S
+        hurried = self._left() < chains_s
         if options.searches and self._workers.search is not None:
             # Without a time limit, results do not depend on the number of cores.
             cores = num_cores() if self._limited else 1
-            self._search = self._workers.search(
-                self._presolved, options.seed, self._search_s, cores
-            )
-        build_s = reduced.num_terms * _TERM_S + reduced.num_variables * _SITE_S
-        if self._left() < 2 * build_s:
+            seconds = self._left() if hurried else self._search_s
+            self._search = self._workers.search(self._presolved, options.seed, seconds, cores)
+        if hurried:
             warnings.warn(
-                f"{self._problem.name}: chains would take about {2 * build_s:.2g} s to build their "
+                f"{self._problem.name}: chains would take about {chains_s:.2g} s to build their "
                 "arrays and to verify what they find, more than what is left of the time limit of "
                 f"{options.time_limit:g} s; there are none if another answer is known, else one "
                 "short annealing",
@@ -313,8 +319,8 @@ class Policy:
                     self._walk(self._search, self._left())
                 self.reason = self.reason or "time"
                 return self.result("there was no time for chains")
-        self._kept_s = build_s
-        self._annealer = Annealer(self._presolved, options)
+        self._kept_s = verify_s
+        self._annealer = Annealer(self._presolved, terms, options)
         annealer = self._annealer
         total = None if self._limited else annealer.default * annealer.num_chains
         with progress_bar(total, shown=options.progress) as self._bar:
@@ -508,10 +514,13 @@ class Policy:
             used = used or value >= self._sign * float(bound) - short
         if value > self._verified and (used or self._due()):
             self._verified = value
-            state = np.asarray(best.x)[0, chain, : len(self._presolved.kept)]
-            lifted = self._presolved.lift(state[None])
-            self.board.take(self._problem.evaluate(lifted), ANNEALING)
+            self._state = np.asarray(best.x)[0, chain, : len(self._presolved.kept)]
+            self._take(self._state[None], ANNEALING)
             self._judge()
+
+    def _take(self, states: Int8[np.ndarray, "R n"], by: str) -> None:
+        """Takes states of what reductions left into account."""
+        self.board.take(self._problem.evaluate(self._presolved.lift(states)), by)
 
     def _end(self, done: int) -> None:
         """Gives provers the turn that is due, and ends the run where it is over, after `done` steps
@@ -533,8 +542,13 @@ class Policy:
 
     def result(self, note: str = "") -> Result:
         """Returns what is known; `note` says why there are no chains."""
-        self._judge()
         board = self.board
+        descent = self._workers.descent
+        annealed = board.incumbent is not None and board.incumbent.by == ANNEALING
+        if annealed and self._options.searches and descent is not None:
+            # At the last temperature, small gains are left.
+            self._take(descent(self._presolved.left, self._state), ANNEALING)
+        self._judge()
         budget = self._budget
         incumbent = board.incumbent
         how: dict[str, Any] = {"engine": "none", "sampler": "none", "annealing": {}}

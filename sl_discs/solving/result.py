@@ -512,7 +512,7 @@ class Collector:
         the round was not cut short.
         """
         size = len(self._presolved.kept)
-        values = outcome.best[0][0] + constant
+        values = outcome.best[0][0].astype(np.float64) + constant
         states = outcome.best[1][0][:, :size]
         if self._chains is not None:
             before = np.resize(self._chains[0], values.shape)

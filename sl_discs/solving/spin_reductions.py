@@ -31,8 +31,8 @@ from sl_discs.solving.presolved import Presolved, part_of, unreduced
 
 # Above these the tables in Python would take over a second to make or to work through.
 _MOST_IN_RULES, _MOST_LOOKS = 300_000, 3_000_000
-# Seconds for each pair to make them.
-_PAIR_S = 4e-6
+# Seconds for each pair to make a function of spins, and to make tables.
+_FORM_S, _PAIR_S = 5e-8, 4e-6
 # With more couplings than this roof duality takes over 0.2 s; seconds for each of them.
 _MOST_IN_ROOF_DUALITY, _ROOF_PAIR_S = 10**6, 2e-7
 
@@ -255,6 +255,8 @@ def reduce_spins(problem: Problem, seconds: float) -> Presolved:
     What is left of a form has the constant in its offset; weights of what is left of a graph can be
     fractions and of either sign.
     """
+    if problem.num_terms * _FORM_S > seconds:
+        return unreduced(problem)
     end = time.perf_counter() + seconds
     spins = _Spins(problem)
     spins.fix_by_roof_duality(seconds)

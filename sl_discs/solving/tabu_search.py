@@ -180,12 +180,14 @@ def _descend(starts, others, couplings, linear, state):
             return
 
 
-def greedy_descent(problem: Problem) -> Int8[np.ndarray, "1 n"]:
+def descent(
+    problem: Problem, state: Float64[np.ndarray, "n"] | Int8[np.ndarray, "n"] | None = None
+) -> Int8[np.ndarray, "1 n"]:
     """Returns an answer to a problem without constraints that no change of one variable improves,
-    unless that takes many passes over the terms.
+    unless that takes many passes over the terms; it begins in a state, or with no variable chosen.
     """
     terms = problem.terms().listed()
     rows = _rows_of(terms)
-    state = np.full(terms.num_sites, 0.5)
+    state = np.full(terms.num_sites, 0.5) if state is None else state.astype(np.float64)
     _descend(rows.indptr, rows.indices, rows.data, terms.linear, state)
     return state.astype(np.int8)[None]

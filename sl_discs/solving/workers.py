@@ -18,7 +18,7 @@ from sl_discs.solving.provers.semidefinite import semidefinite_prover
 from sl_discs.solving.provers.tables import elimination, enumeration
 from sl_discs.solving.set_reductions import greedy_clique, reduce_maxclique, reduce_sets
 from sl_discs.solving.spin_reductions import reduce_spins
-from sl_discs.solving.tabu_search import greedy_descent, tabu_search
+from sl_discs.solving.tabu_search import descent, tabu_search
 
 
 class Workers(NamedTuple):
@@ -30,12 +30,15 @@ class Workers(NamedTuple):
       greedy: of a problem: a state [1, N] to begin with.
       search: of what reductions left, a seed, seconds of a trial and a number of walks: a local
         search, or None.
+      descent: of a problem and a state: a better one [1, N] that no change of a variable improves,
+        if the state is not one.
     """
 
     reduction: Callable[[Problem, float], Presolved] | None = None
     provers: tuple[Factory, ...] = (enumeration,)
     greedy: Callable | None = None
     search: Callable | None = None
+    descent: Callable | None = None
 
 
 # Weights that are not whole are known to branch and bound up to rounding, and to enumeration
@@ -45,7 +48,7 @@ ON_SETS = Workers(
 )
 # Of values that are functions of spins.
 ON_SPINS = Workers(
-    reduce_spins, (enumeration, elimination, semidefinite_prover), greedy_descent, tabu_search
+    reduce_spins, (enumeration, elimination, semidefinite_prover), descent, tabu_search, descent
 )
 
 # By the name of a kind. A kind of your own may be given some: `WORKERS["mine"] = ON_SPINS`; without

@@ -22,11 +22,6 @@ class InputError(ValueError):
         super().__init__(message)
         self.argument = argument
 
-    def reword(self, message: str) -> None:
-        """Replaces the message by one with the names that the user typed."""
-        self.args = (message,)
-        self.argument = None
-
 
 class FormatError(InputError):
     """A file's content is damaged, or is not what its format, or the program that reads it, asks
@@ -72,7 +67,7 @@ def fields_are_keywords() -> Iterator[None]:
     try:
         yield
     except InputError as error:
-        error.reword(str(error).replace("sampler_config.", ""))
+        error.args = (str(error).replace("sampler_config.", ""),)
         raise
 
 
@@ -87,7 +82,8 @@ def errors_of(where: object) -> Iterator[None]:
         yield
     except InputError as error:
         if not str(error).startswith(str(where)):
-            error.reword(f"{where}: {error}")
+            error.args = (f"{where}: {error}",)
+            error.argument = None
         if type(error) is InputError:
             raise FormatError(*error.args) from error.__cause__
         raise

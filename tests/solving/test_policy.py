@@ -84,6 +84,21 @@ def test_more_work_never_gives_a_worse_answer_bound_or_proof(name):
     assert found[-1].optimal >= default.optimal
 
 
+@pytest.mark.usefixtures("work_is_time")
+@pytest.mark.parametrize("limit", [0.03, 0.1])
+def test_no_single_change_improves_an_answer(limit):
+    """Also where gains are small beside the last temperature."""
+    graph = nx.gnm_random_graph(1_000, 5_000, seed=0)
+    rng = np.random.default_rng(0)
+    for u, v in graph.edges:
+        graph[u][v]["weight"] = float(rng.normal())
+    problem = sl_discs.maxcut(graph)
+    result = sl_discs.solve(problem, time_limit=limit, seed=0)
+    state = np.array([result.best_sample[label] for label in problem.labels])
+    changed = state ^ np.eye(len(state), dtype=state.dtype)
+    assert problem.evaluate(changed).values.max() <= result.best_value * (1 + 1e-12)
+
+
 @pytest.mark.usefixtures("limits_in_cpu_time")
 @pytest.mark.parametrize("limit", [0.05, 0.4])
 @pytest.mark.parametrize("kind", ["mis", "maxcut", "qubo"])

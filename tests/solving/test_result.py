@@ -63,6 +63,13 @@ def test_a_file_holds_all_of_it(cut, tmp_path):
     assert_same(spins, Result.load(spins.save(tmp_path / "spins.npz")))
 
 
+@pytest.mark.filterwarnings("error::RuntimeWarning")
+def test_values_have_an_offset_beyond_single_precision():
+    problem = sl_discs.qubo(np.triu(np.ones((5, 5))), offset=2.0**130)
+    result = sl_discs.solve(problem, steps=50, presolve=False)
+    assert (result.values == 2.0**130).all() and np.isfinite(result.trajectory.best).all()
+
+
 @pytest.mark.parametrize(
     "changes",
     [
