@@ -65,7 +65,8 @@ def test_a_file_holds_all_of_it(cut, tmp_path):
 
 @pytest.mark.filterwarnings("error::RuntimeWarning")
 def test_values_have_an_offset_beyond_single_precision():
-    problem = sl_discs.qubo(np.triu(np.ones((5, 5))), offset=2.0**130)
+    entries = np.triu(np.random.default_rng(0).normal(size=(9, 9)))
+    problem = sl_discs.qubo(entries, offset=2.0**130)
     result = sl_discs.solve(problem, steps=50, presolve=False)
     assert (result.values == 2.0**130).all() and np.isfinite(result.trajectory.best).all()
 
