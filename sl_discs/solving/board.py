@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import collections
 from fractions import Fraction
-from typing import NamedTuple
 
 import numpy as np
 
@@ -18,23 +17,13 @@ REDUCTIONS = "reductions"
 GREEDY = "a greedy answer"
 
 
-class Incumbent(NamedTuple):
-    """The best answer so far.
-
-    Attributes:
-      answer: one state of the original problem, with its exact value.
-      by: who found it.
-    """
-
-    answer: Evaluated
-    by: str
-
-
 class Board:
     """The best answer to a problem and the tightest bound, whoever found them.
 
     Attributes:
-      incumbent: the best answer; None: there is none.
+      incumbent: the best answer, one state of the original problem with its exact value; None:
+        there is none.
+      by: who found it; empty without one.
       value: its value, rounded; infinitely bad without one.
       values: the best value of each finder, times the sign of the problem's sense; infinitely
         bad without one.
@@ -45,7 +34,8 @@ class Board:
     def __init__(self, problem: Problem):
         self._problem = problem
         self._sign = 1 if problem.maximise else -1
-        self.incumbent: Incumbent | None = None
+        self.incumbent: Evaluated | None = None
+        self.by = ""
         self.value = -self._sign * np.inf
         self.values: dict[str, float] = collections.defaultdict(lambda: -np.inf)
         self.closed = False
@@ -73,14 +63,14 @@ class Board:
         self.values[by] = max(self.values[by], best)
         candidates = found
         if self.incumbent is not None:
-            pairs = zip(self.incumbent.answer, found, strict=True)
+            pairs = zip(self.incumbent, found, strict=True)
             candidates = Evaluated(*map(np.concatenate, pairs))
         row = best_row(self._problem, candidates)
         if self.incumbent is not None and row == 0:
             return
-        answer = Evaluated(*(part[row : row + 1] for part in candidates))
-        self.incumbent = Incumbent(answer, by)
-        self.value = float(answer.values[0])
+        self.incumbent = Evaluated(*(part[row : row + 1] for part in candidates))
+        self.by = by
+        self.value = float(self.incumbent.values[0])
         self._settle()
 
     def take_bound(self, bound: Fraction | float | None, by: str) -> None:
@@ -98,7 +88,7 @@ class Board:
         self.closed = False
         while self._bounds and self.incumbent is not None:
             bound, by = self._bounds[-1]
-            standing = compared(self._problem, self.incumbent.answer.states[0], bound)
+            standing = compared(self._problem, self.incumbent.states[0], bound)
             if standing <= 0:
                 self.closed = standing == 0
                 return

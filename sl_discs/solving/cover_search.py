@@ -112,9 +112,9 @@ class Covers(NamedTuple):
     state: Int64[np.ndarray, "6"]
 
 
-def empty_cover(links: Links, order: Int[np.ndarray, "n"]) -> Covers:
-    """Begins with no node in the cover; nodes with equal scores come in this order, a
-    permutation.
+def empty_cover(links: Links, order: Int[np.ndarray, "n"], first: Bool[np.ndarray, "n"]) -> Covers:
+    """Begins with no node in the cover; the first step puts in those of a first cover. Nodes with
+    equal scores come in this order, a permutation.
     """
     size = len(links.starts) - 1
     count = len(links.entries)
@@ -127,7 +127,7 @@ def empty_cover(links: Links, order: Int[np.ndarray, "n"]) -> Covers:
         weights=np.ones(2 * count, np.int32),
         uncovered=np.arange(count, dtype=np.uint32),
         places=np.arange(count, dtype=np.uint32),
-        best=np.ones(size, np.bool_),
+        best=first.copy(),
         state=np.array([count, 0, size, 0, count, -1], np.int64),
     )
 
@@ -154,26 +154,6 @@ def _lightest(covers):
                 if np.int32(scores[node] + far[node]) == least and moved[node] < oldest:
                     found = node
                     oldest = moved[node]
-    return found
-
-
-@inlined
-def _heaviest(covers):
-    """Returns the node outside the cover with the most uncovered weight; of equal ones the
-    oldest.
-    """
-    scores = covers.scores
-    far = covers.far
-    moved = covers.moved
-    most = np.int32(0)
-    for node in range(moved.shape[0]):
-        most = max(most, np.int32(scores[node] & -(far[node] >> 30)))
-    found = -1
-    oldest = _NEVER
-    for node in range(moved.shape[0]):
-        if far[node] and scores[node] == most and moved[node] < oldest:
-            found = node
-            oldest = moved[node]
     return found
 
 
@@ -245,7 +225,7 @@ def play(links, covers, draws):
     """Makes a step for each of the numbers drawn uniformly from [0, 1), [S]; returns how many it
     made.
 
-    The first step first fills the cover greedily. A search with nothing left to do makes fewer
+    The first step begins with the first cover. A search with nothing left to do makes fewer
     steps.
     """
     in_long_vectors()
@@ -254,9 +234,10 @@ def play(links, covers, draws):
     scores = covers.scores
     moved = covers.moved
     most = min(_MOST_MEAN * moved.shape[0] * links.entries.shape[0], _FAR - 1)
-    if state[_STEP] == 0:
-        while state[_UNCOVERED]:
-            _add(links, covers, _heaviest(covers))
+    if state[_SIZE] == 0:
+        for node in range(moved.shape[0]):
+            if covers.best[node]:
+                _add(links, covers, node)
     for done in range(draws.shape[0]):
         state[_STEP] += 1
         while state[_UNCOVERED] == 0:
@@ -311,8 +292,10 @@ class CoverSearch(LocalSearch):
             + _NODE_S * graph.num_nodes
             + _NEIGHBOUR_S * 2 * graph.num_edges / graph.num_nodes
         )
+        first = ~greedy_set(graph)
         self._searches = [
-            empty_cover(self._links, draws.permutation(graph.num_nodes)) for draws in self._draws
+            empty_cover(self._links, draws.permutation(graph.num_nodes), first)
+            for draws in self._draws
         ]
 
     @property
@@ -397,23 +380,27 @@ def _choose_in_order(starts, others, order, chosen):
         chosen[node] = free
 
 
-def greedy_state(problem: Problem[Graph]) -> Int8[np.ndarray, "1 n"]:
-    """Returns an answer to a problem of sets or covers: a set, of nodes of the least degrees left,
-    or with weights of those that weigh most for each node that they exclude.
+def greedy_set(graph: Graph) -> Bool[np.ndarray, "n"]:
+    """Returns an independent set: of nodes of the least degrees left, or with weights of those that
+    weigh most for each node that they exclude.
 
     Source: Halldorsson and Radhakrishnan 1997, "Greed is good: approximating independent sets in
     sparse and bounded-degree graphs".
     """
-    near = problem.source.neighbours
-    weights = problem.source.node_weights
-    size = problem.num_variables
+    near = graph.neighbours
+    size = graph.num_nodes
     degrees = np.diff(near.starts).astype(np.int64)
     chosen = np.zeros(size, np.bool_)
-    if weights is None:
+    if graph.node_weights is None:
         heads = np.full(degrees.max(initial=0) + 1, -1)
         nodes, after = np.empty((2, size + len(near.others)), np.int64)
         _choose(near.starts, near.others, degrees, heads, nodes, after, chosen)
     else:
-        order = np.argsort(-weights / (degrees + 1), kind="stable")
+        order = np.argsort(-graph.node_weights / (degrees + 1), kind="stable")
         _choose_in_order(near.starts, near.others, order, chosen)
-    return (chosen == problem.maximise).astype(np.int8)[None]
+    return chosen
+
+
+def greedy_state(problem: Problem[Graph]) -> Int8[np.ndarray, "1 n"]:
+    """Returns an answer to a problem of sets or covers, by a greedy set."""
+    return (greedy_set(problem.source) == problem.maximise).astype(np.int8)[None]

@@ -303,11 +303,6 @@ def as_states(problem: Problem, given: Any, chains: int) -> Int8[np.ndarray, "R 
             raise InputError(
                 "initial_states have rows of different lengths; expected [N] or [R, N]"
             ) from None
-        if given.ndim not in (1, 2):
-            raise InputError(
-                f"initial_states have shape {given.shape}; expected a dict, a list of dicts, or "
-                "values [N] or [R, N]"
-            )
         given = np.atleast_2d(given)
     if not 1 <= len(given) <= chains:
         raise InputError(

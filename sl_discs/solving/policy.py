@@ -16,7 +16,7 @@ shorter one does:
 - Turns 2 and 3 take up to a tenth of it each; where there is a local search, an annealing of a
   tenth comes before it.
 - Annealings of turn 4 follow each other, each four times as long as the one before, while they find
-  better answers. Where one does not, turn 5 follows.
+  better answers. Where one that is as long as the default's, or longer, does not, turn 5 follows.
 - Those that would take more than a quarter of what is left are not begun. The rest is one annealing
   whose temperature follows the clock, so that it ends cold; or the local search, if its trial found
   the better answer; or one after the other, if that was as good.
@@ -93,8 +93,6 @@ _CALL_S = 0.1
 _SAFE, _AMPLE = 0.9, 2.0
 # Steps of a round of samplers that try one site per step: numbers of steps have 31 bits.
 _MOST_TRIES = 2**30
-# The most padded sites of which rows cost next to nothing.
-_SMALL = 128
 
 # Bytes of a term in the problem, in the model, and in the matrices for temperatures and exact
 # values.
@@ -198,12 +196,11 @@ class Annealer:
             terms, self.num_chains, *devices_for(self.engine, sampler, self.settings(self.first))
         )
         degree = shape.degree
-        # Similar problems share a program: neighbour lists have lengths of powers of two, small
-        # problems have none.
+        # Similar problems share a program: neighbour lists have lengths of powers of two.
         if degree is not None:
             longer = 1 << max(degree - 1, 0).bit_length()
-            degree = longer if sparse_is_cheaper(longer, shape.num_sites) else degree
-            shape = dataclasses.replace(shape, degree=None if shape.num_sites <= _SMALL else degree)
+            if sparse_is_cheaper(longer, shape.num_sites):
+                shape = dataclasses.replace(shape, degree=longer)
         check_fit(self.problem, options, self.first, self.engine, shape)
         return Chains.of_one(terms, 0, shape, sampler, self.engine, options.seed)
 
@@ -264,11 +261,13 @@ class Policy:
         self._number = 0
         self._steps = 0
         self._longest = 0
+        # Whether the last annealing had at least the default's steps and found nothing better.
+        self._vain = False
         # The highest value of a chain so far, in the problem's units, and of those on the board.
         self._highest = -np.inf
         self._verified = -np.inf
         # When the first annealing began, and the seconds of provers since then.
-        self._begun_at = 0.0
+        self._begun_at = math.inf
         self._proofs_s = 0.0
         self.proofs = Proofs(
             presolved, provers if options.proofs else (), lambda: self._left() <= 0
@@ -345,13 +344,12 @@ class Policy:
             self._prove()
             return
         length = max(annealer.default, _LONGER * self._longest)
-        while self._counts and not self.reason and length <= annealer.most(_RUNG * self._left()):
-            before = self.board.value
-            self._anneal(length, self._left)
-            length *= _LONGER
-            if self.board.value == before:
+        if self._counts:
+            while not (self._vain or self.reason) and length <= annealer.most(_RUNG * self._left()):
+                self._anneal(length, self._left)
+                length *= _LONGER
+            if self._vain:
                 self._prove()
-                break
         ahead = -np.inf
         if search is not None:
             ahead = self.board.values[search.by] - self.board.values[ANNEALING]
@@ -423,6 +421,7 @@ class Policy:
         engine = annealer.engine
         chains = annealer.chains
         pace = annealer.seconds_per_step
+        before = self.board.value
         seconds = left or self._left
         method = options.method(length, fit=options.fills_time)
         # A hundredth of the steps, but no more than the steps of a call, which cannot be
@@ -485,6 +484,7 @@ class Policy:
         self._longest = max(self._longest, chains.done)
         annealer.seconds_per_step = max(outcome.run_s, 1e-9) / chains.done
         self._inspect(Best(*outcome.best), wanted=self._counts)
+        self._vain = chains.done >= annealer.default and self.board.value == before
         return chains.done
 
     def _due(self) -> float:
@@ -544,32 +544,31 @@ class Policy:
         """Returns what is known; `note` says why there are no chains."""
         board = self.board
         descent = self._workers.descent
-        annealed = board.incumbent is not None and board.incumbent.by == ANNEALING
-        if annealed and self._options.searches and descent is not None:
+        if board.by == ANNEALING and self._options.searches and descent is not None:
             # At the last temperature, small gains are left.
             self._take(descent(self._presolved.left, self._state), ANNEALING)
         self._judge()
         budget = self._budget
-        incumbent = board.incumbent
         how: dict[str, Any] = {"engine": "none", "sampler": "none", "annealing": {}}
-        build_s = budget()
-        run_s = 0.0
+        build_s = min(self._begun_at, budget())
         if self._number:
-            build_s = self._begun_at
-            run_s = budget() - build_s
             annealer = self._annealer
             note = annealer.note
-            if incumbent is not None and board.values[incumbent.by] > board.values[ANNEALING]:
-                note = "; ".join(filter(None, [note, f"the best answer is by {incumbent.by}"]))
+            if board.values[board.by] > board.values[ANNEALING]:
+                note = "; ".join(filter(None, [note, f"the best answer is by {board.by}"]))
             how["engine"] = annealer.engine.name
             how["sampler"] = self._options.sampler
             how["annealing"] = annealer.reported
         return self._collector.result(
-            incumbent=incumbent,
+            incumbent=board.incumbent,
             stopped=self.reason or "steps",
             bound=self.proofs.board.bound,
             bound_by=self.proofs.bound_by,
-            timing={"build_s": build_s, "compile_s": budget.compiling(), "run_s": run_s},
+            timing={
+                "build_s": build_s,
+                "compile_s": budget.compiling(),
+                "run_s": budget() - build_s,
+            },
             engine_note=note,
             seed=self._options.seed,
             **how,

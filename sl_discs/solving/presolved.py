@@ -74,7 +74,7 @@ class Presolved:
         problem = self.original
         if self.problem is not problem:
             worst = max if problem.maximise else min
-            found = problem.evaluate(self.found).values.tolist() if len(self.found) else []
+            found = problem.evaluate(self.found).values.tolist()
             bound = worst([bound + self.constant, *found])
             if not problem.integer_values:
                 # Coefficients of what is left are rounded.

@@ -113,13 +113,9 @@ class LocalSearch(Worker):
     def play(self, steps: int) -> bool:
         """Makes `steps` steps of each walk; returns whether more is to do."""
         draws = [one.random(steps) for one in self._draws]
-        ended = []
-
-        def advance(number: int) -> None:
-            ended.append(self.walk(number, draws[number]) < steps)
-
-        in_threads(advance, range(len(draws)), len(draws))
-        return not any(ended)
+        made = list[int]()
+        in_threads(lambda k: made.append(self.walk(k, draws[k])), range(len(draws)), len(draws))
+        return min(made) == steps
 
     def _run(self) -> Iterator[float]:
         # Compiles here: in other threads that would not count as compilation.
@@ -208,8 +204,7 @@ class Proofs:
         made = [make(presolved) for make in provers]
         self._waiting = collections.deque(one for one in made if isinstance(one, Worker))
         self.board.refused += [one for one in made if isinstance(one, str)]
-        if len(presolved.found):
-            self.board.take(problem.evaluate(presolved.found), REDUCTIONS)
+        self.board.take(problem.evaluate(presolved.found), REDUCTIONS)
         by = KINDS[problem.kind].bounded_by
         self.board.take_bound(problem.bound(), by)
         of_reduced = None if reduced is problem else reduced.bound()
@@ -247,8 +242,7 @@ class Proofs:
         except OSError as error:
             self.board.refused.append(f"{worker.by} could not be used: {error.strerror or error}")
             more = False
-        if len(worker.states):
-            self.board.take(self._problem.evaluate(worker.states), worker.by)
+        self.board.take(self._problem.evaluate(worker.states), worker.by)
         worker.states = worker.states[:0]
         self.board.take_bound(worker.bound, worker.by)
         return more

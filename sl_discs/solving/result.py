@@ -31,7 +31,6 @@ from sl_discs.problems.problem import (
     units,
 )
 from sl_discs.solving.answers import Answer, Answers
-from sl_discs.solving.board import Incumbent
 from sl_discs.solving.options import times
 from sl_discs.solving.presolved import Presolved
 from sl_discs.support.checks import check_label, integer
@@ -542,7 +541,7 @@ class Collector:
     def result(
         self,
         *,
-        incumbent: Incumbent | None,
+        incumbent: Evaluated | None,
         bound: Fraction | float | None,
         annealing: Mapping[str, Any],
         timing: Mapping[str, float],
@@ -567,14 +566,14 @@ class Collector:
         final = self._final
         if self._chains is None or not self._parts:
             assert incumbent is not None
-            found = incumbent.answer
+            found = incumbent
         else:
             found = problem.evaluate(presolved.lift(self._chains[1]))
         if incumbent is not None:
-            pairs = zip(found, incumbent.answer, strict=True)
+            pairs = zip(found, incumbent, strict=True)
             rows = len(found.values)
             if best_row(problem, Evaluated(*map(np.concatenate, pairs))) == rows:
-                found = Evaluated(*(np.repeat(part, rows, axis=0) for part in incumbent.answer))
+                found = Evaluated(*(np.repeat(part, rows, axis=0) for part in incumbent))
         states = improve(problem, found.states)
         best = found if np.array_equal(states, found.states) else problem.evaluate(states)
         given = units(problem)

@@ -48,9 +48,8 @@ _MOST_LOOKS = 4 * 10**6
 
 
 def _neighbour_sets(graph: Graph) -> list[set[int]]:
-    others = graph.neighbours.others.tolist()
-    ends = graph.neighbours.starts.tolist()
-    return [set(others[begin:end]) for begin, end in itertools.pairwise(ends)]
+    near = graph.neighbours
+    return [set(row.tolist()) for row in np.split(near.others, near.starts[1:-1])]
 
 
 class _Rules:

@@ -36,7 +36,7 @@ _FORM_S, _PAIR_S = 5e-8, 4e-6
 # With more couplings than this roof duality takes over 0.2 s; seconds for each of them.
 _MOST_IN_ROOF_DUALITY, _ROOF_PAIR_S = 10**6, 2e-7
 
-FREE, PENDANT, FIXED, MERGED, STAR = "free", "pendant", "fixed", "merged", "star"
+FREE, FIXED, MERGED, STAR = "free", "fixed", "merged", "star"
 ROOF = "roof duality"
 
 
@@ -188,10 +188,7 @@ class _Spins:
             self._near[b].pop(a, None)
 
     def _merge(self, spin: int, other: int) -> None:
-        alone = len(self._near[spin]) == 1
-        couplings = self._remove(
-            spin, FIXED if other == self._size else PENDANT if alone else MERGED
-        )
+        couplings = self._remove(spin, FIXED if other == self._size else MERGED)
         coupling = couplings.pop(other)
         self._decided.append((spin, [other], [coupling]))
         self._constant += abs(coupling)

@@ -181,13 +181,15 @@ def _descend(starts, others, couplings, linear, state):
 
 
 def descent(
-    problem: Problem, state: Float64[np.ndarray, "n"] | Int8[np.ndarray, "n"] | None = None
+    problem: Problem, start: Int8[np.ndarray, "n"] | None = None
 ) -> Int8[np.ndarray, "1 n"]:
     """Returns an answer to a problem without constraints that no change of one variable improves,
-    unless that takes many passes over the terms; it begins in a state, or with no variable chosen.
+    unless that takes many passes over the terms.
+
+    It starts from a state; None: from no values at all.
     """
     terms = problem.terms().listed()
     rows = _rows_of(terms)
-    state = np.full(terms.num_sites, 0.5) if state is None else state.astype(np.float64)
+    state = np.full(terms.num_sites, 0.5) if start is None else start.astype(np.float64)
     _descend(rows.indptr, rows.indices, rows.data, terms.linear, state)
     return state.astype(np.int8)[None]

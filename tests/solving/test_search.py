@@ -59,7 +59,7 @@ def test_the_time_is_shared_by_success(monkeypatch, best, rest):
     options = SolveOptions(time_limit=10.0, chains=2)
     run = Policy(presolved, options, Budget())
     run._search = ClaimedSearch(best)
-    run._annealer = Annealer(presolved, options)
+    run._annealer = Annealer(presolved, presolved.left.terms(), options)
     run._anneal_and_search()
     assert turns == [("annealing", 1.0), ("covers", 1.0), *rest]
 

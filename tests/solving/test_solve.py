@@ -215,7 +215,8 @@ def test_all_time_is_accounted_for_and_layout_counts_in_the_limit():
 @pytest.mark.parametrize("pace", [1e-4, 2e-4, 1e-3])
 def test_one_round_of_fixed_length_fills_the_time_where_the_rate_is_known(pace):
     """Another one follows where the rate was measured too low, unless it is a quarter as long."""
-    annealer = Annealer(unreduced(PROBLEMS["qubo"]), SolveOptions("gwg", time_limit=7.3))
+    reduced = unreduced(PROBLEMS["qubo"])
+    annealer = Annealer(reduced, reduced.left.terms(), SolveOptions("gwg", time_limit=7.3))
     annealer.seconds_per_step, lengths, limit, rate = pace, [], 7.3, 1e4
     while length := annealer.next_length(limit - sum(lengths) / rate, max(lengths, default=0)):
         assert length % 100 == 0

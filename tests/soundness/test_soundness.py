@@ -32,7 +32,7 @@ from sl_discs.solving.proofs import Proofs, Worker
 from sl_discs.solving.provers import cliques, integer, tables
 from sl_discs.solving.reductions import presolve
 from sl_discs.solving.set_reductions import CLIQUE, CORE, FUNNEL, UNCONFINED
-from sl_discs.solving.spin_reductions import FIXED, FREE, MERGED, PENDANT, ROOF, STAR
+from sl_discs.solving.spin_reductions import FIXED, FREE, MERGED, ROOF, STAR
 from sl_discs.solving.workers import workers_of
 from sl_discs.support.errors import InputError
 
@@ -201,7 +201,7 @@ def test_every_rule_is_met():
         for kind in "mis", "maxclique", "maxcut", "ising":
             problem = stated(kind, family, "whole", seed, kind == "ising").problem()
             met |= set(presolve(problem).removed)
-    of_spins = {FREE, PENDANT, FIXED, MERGED, STAR} | with_flow
+    of_spins = {FREE, FIXED, MERGED, STAR} | with_flow
     assert met == {CLIQUE, FUNNEL, UNCONFINED, CORE} | of_spins
 
 
@@ -312,8 +312,8 @@ def test_more_work_never_hurts(case, seed):
         proofs.advance(float(rng.choice([1e-4, 1e-2])), 10.0)
         board = proofs.board
         board.take(problem.evaluate(some_states(problem, rng, 1)), "drawn")
-        [value] = exact_values(problem, board.incumbent.answer.states)
-        assert value == normal.value(board.incumbent.answer.states[0])
+        [value] = exact_values(problem, board.incumbent.states)
+        assert value == normal.value(board.incumbent.states[0])
         values.append(normal.sign * value)
         if board.bound is not None:
             bounds.append(normal.sign * Fraction(board.bound))
@@ -344,7 +344,7 @@ def test_what_a_board_holds(case, seed):
             board.take_bound(*bounds[-1])
         values = [normal.sign * normal.value(state) for state in np.concatenate(states or [[]])]
         if values:
-            assert normal.sign * normal.value(board.incumbent.answer.states[0]) == max(values)
+            assert normal.sign * normal.value(board.incumbent.states[0]) == max(values)
             assert board.value == float(normal.sign * max(values))
         least = max(values, default=-math.inf)
         tightest = min((normal.sign * bound for bound, _ in bounds), default=math.inf)

@@ -341,12 +341,7 @@ class Multipliers:
         changes = np.bincount(self._cycles[there], amounts, len(self._given))
         self.changed = self._given - changes
         total = np.abs(self._given).sum() + np.abs(amounts).sum()
-        rounding = (
-            4
-            * (int(self._uses.max(initial=0)) + 2)
-            * float(np.finfo(np.float64).eps)
-            * float(total)
-        )
+        rounding = 4 * (int(self._uses.max(initial=0)) + 2) * _EPS * float(total)
         return self.changed, float((self._values * self._constants).sum()), rounding
 
 
