@@ -9,6 +9,7 @@ import tracemalloc
 import numpy as np
 import pytest
 
+from sl_discs.chains import annealing
 from sl_discs.chains.chains import program_of, schedule_of
 from sl_discs.experiment.settings import Settings, settings_from
 from sl_discs.localization.method import build_method, method_fields
@@ -90,10 +91,7 @@ def test_temperatures():
     np.testing.assert_allclose(cooled("exp_decay", 2, final_temperature=0.05), [0.1, 0.05])
 
 
-SCHEDULES = {
-    "constant": {},
-    "linear": {},
-    "exp_decay": {},
+SCHEDULES = {name: {} for name in annealing.SCHEDULES} | {
     "held": {"t_schedule": "linear", "anneal_every": 3},
     "listed": {"t_schedule": (3.0, 2.0, 0.5)},
 }
