@@ -15,7 +15,7 @@ def presolve(problem: Problem, seconds: float = math.inf) -> Presolved:
 
     Example:
         >>> presolve(sl_discs.maxcut(nx.path_graph(5)))
-        Presolved(0 of 5 variables left: pendant 4, free 1)
+        Presolved(0 of 5 variables left: merged 4, free 1)
 
     After `seconds` of wall time no further rule is applied, and rules that would surely take longer
     do not begin.
