@@ -29,7 +29,8 @@ if [ -f "$(dirname "$0")/environment.sh" ]; then # not in a job: there, this is 
   mkdir -p results/slurm # Slurm makes no folders
   # As arguments: the job may not have this environment, as with --export=NONE.
   set -- "$EXTRAS" "$PYTHON" "${script:--m sl_discs run}" "${parts:-}" "$@"
-  exec sbatch ${slurm:-} ${parts:+"--array=1-$parts"} run_scripts/sbatch_run.sh "$@"
+  array="${parts:+--array=1-$parts --output=results/slurm/%x-%A_%a.out}"
+  exec sbatch $array ${slurm:-} run_scripts/sbatch_run.sh "$@"
 fi
 EXTRAS="$1" PYTHON="$2" program="$3" parts="$4"
 shift 4

@@ -84,8 +84,8 @@ def _data(_) -> int:
             f"{FLAGS.source}: neither {family.where()}; leave out --source to generate graphs"
         )
     nodes = [graph.num_nodes for graph in dataset.graphs]
-    words = f"{_graphs(len(nodes))} of {min(nodes)}-{max(nodes)} nodes"
-    summary = f"{dataset.name}: {words} ({dataset.source}: {dataset.detail})"
+    sizes = f"{_graphs(len(nodes))} of {min(nodes)}-{max(nodes)} nodes"
+    summary = f"{dataset.name}: {sizes} ({dataset.source}: {dataset.detail})"
     if FLAGS.archive:
         write_archive(FLAGS.archive, dataset.graphs)
         say(f"{summary}\nfile: {FLAGS.archive}")
@@ -93,8 +93,8 @@ def _data(_) -> int:
     data_root = Path(FLAGS.data_root)
     first, *others = write_discs(dataset, data_root, FLAGS.overwrite)
     more = f" to {others[-1].name} ({_graphs(len(others) + 1)})" if others else ""
-    given = shlex.join(discs_flags(dataset, data_root))
-    say(f"{summary}\nfiles: {first}{more}\nflags of DISCS: {given}")
+    arguments = shlex.join(discs_flags(dataset, data_root))
+    say(f"{summary}\nfiles: {first}{more}\nflags of DISCS: {arguments}")
     return 0
 
 

@@ -126,7 +126,7 @@ def test_one_run_a_run_in_parts_and_workers_of_a_search(place):
     assert "--time=4:00:00 --nodes=1" in told[0]
     _, told = call(place, "sbatch_run.sh", "--engine=cpu", parts="2", slurm="--export=NONE")
     assert any(
-        line.startswith("sbatch --export=NONE --array=1-2 run_scripts/sbatch_run.sh ")
+        re.match(r"sbatch --array=1-2 --output=\S+ --export=NONE run_scripts/sbatch_run.sh ", line)
         for line in told
     )
     assert told[-4::2] == [f"python -m sl_discs run --part={k}/2 --engine=cpu" for k in (1, 2)]
