@@ -6,8 +6,9 @@
 
 Each target's distribution is known. A run is *wrong* if some mean is too far from the truth: a
 marginal, the weight of a mode, the mean value or log Z deviates by more than `LIMIT` times both its
-stated error and the error of as many independent draws as the run claims to be worth. What counts
-is how many wrong runs are called reliable; on easy targets also how many right ones are not.
+stated error, where that is known, and the error of as many independent draws as the run claims to
+be worth. The verdict counts as it is before the mode, which a user does not know, is asked for. What
+counts is how many wrong runs are called reliable; on easy targets also how many right ones are not.
 With `--pilot` the study counts instead on how many seeds the pilot of `auto` asks for a ladder.
 Finished runs are kept in OUTPUT/cells, so that a stopped command continues where it left off; 25
 seeds of all targets take four minutes of one core.
