@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Makes thirty faults, one at a time, in copies of the checkout, and runs the tests that should
-# notice them; for the days before a release. Each takes up to some minutes.
+# notice them; for the days before a release. Each takes 3 to 20 CPU seconds, and more where nothing
+# is compiled yet.
 #
 #   bash run_scripts/mutations.sh            all of them
 #   bash run_scripts/mutations.sh 13 14      only these
