@@ -56,11 +56,6 @@ class Verdict(NamedTuple):
     reasons: tuple[str, ...]
     times: int = 1
 
-    def against(self, *reasons: str) -> Verdict:
-        """Returns the verdict with these reasons against the draws as well."""
-        every = tuple(dict.fromkeys((*self.reasons, *reasons)))
-        return self._replace(reliable=not every, reasons=every)
-
     def __str__(self) -> str:
         return "reliable" if self.reliable else "NOT reliable: " + "; ".join(self.reasons)
 
@@ -231,6 +226,14 @@ def judge(
     reasons = list(drawn.reasons)
     if drawn.dependence == "group" and groups < _LEAST_GROUPS:
         reasons.append(f"errors are those of {groups} groups, below {_LEAST_GROUPS}: give more")
+
+    parity = np.bitwise_count(drawn.bits).sum(axis=-1) % 2
+    keeps = draws >= LEAST_DRAWS and not np.ptp(parity, axis=1).any()
+    if drawn.dependence == "serial" and keeps and np.ptp(parity):
+        reasons.append(
+            "each chain keeps the parity of its number of ones, as where every flip is accepted: "
+            "use sampler='gibbs'"
+        )
 
     def diagnosed(name: str, values: np.ndarray, tests: int) -> Diagnostic:
         one = diagnose(name, values, effective, drawn.most_effective)

@@ -93,8 +93,8 @@ class Samples:
         for.
       diagnostics: R-hat and effective sample sizes of the value, the magnetisation, the overlap and
         the worst variables.
-      verdict: whether the draws are reliable, and why not; `expectation` and `pair_marginal` add
-        functions in which groups disagree.
+      verdict: whether the draws are reliable for what `diagnostics` names, and why not;
+        `expectation` and `pair_marginal` tell by their errors.
       notes: further remarks on the draws.
       interrupted: whether the run was stopped before its end.
       seconds: of wall time: `compile_s`, `draw_s` without it, `evaluate_s` for estimates and
@@ -162,7 +162,7 @@ class Samples:
 
     def _estimate(self, name: str, values: Float64[np.ndarray, "C D"], is_event: bool) -> Estimate:
         """Returns the mean of an observable, whose own effective sample size counts; where its
-        R-hat is above the limit, the error is infinite, as a warning and the verdict say.
+        R-hat is above the limit, the error is infinite, and a warning says why.
         """
         if self.dependence == "none":
             batches = self._batches()
@@ -171,9 +171,7 @@ class Samples:
             batches = self._batches(own.ess_bulk)
             own = own._replace(limit=r_hat_limit(len(values), own.ess_bulk))
             if own.r_hat > own.limit:
-                reason = disagreement(own)
-                warnings.warn(f"{reason}; its error is unknown", stacklevel=3)
-                object.__setattr__(self, "verdict", self.verdict.against(reason))
+                warnings.warn(f"{disagreement(own)}; its error is unknown", stacklevel=3)
                 return Estimate(float(values.mean()), math.inf)
         return (
             Estimate(*map(float, batches.shares(values))) if is_event else batches.estimate(values)
@@ -278,10 +276,10 @@ class Samples:
         """
         if self.known is not None:
             return self
-        verdict = self.verdict
+        reasons = list(self.verdict.reasons)
         notes = []
         if not math.isfinite(self.mean().error):
-            verdict = verdict.against(
+            reasons.append(
                 "the error of value is unknown, as all draws agree, and nothing bounds the "
                 "values of other states: only method='exact', where it can run, tells"
             )
@@ -293,6 +291,7 @@ class Samples:
                     f"the error of {name} rests on about {max(1, differ):.0f} draws that differ "
                     f"from the others, below {LEAST_VISITS}, and is itself uncertain: draw more"
                 )
+        verdict = self.verdict._replace(reliable=not reasons, reasons=tuple(reasons))
         return dataclasses.replace(self, verdict=verdict, notes=(*self.notes, *notes))
 
     def expectation(self, function) -> Estimate:
@@ -303,7 +302,7 @@ class Samples:
         `marginal`, also if all draws agree. Of any other function the error is then NaN, as nothing
         bounds its values at other states. Errors count the function's own effective sample size.
         Where its R-hat is above the limit, as between groups that hold different modes, the error
-        is infinite, a warning says why, and the draws are not reliable from then on.
+        is infinite, and a warning says why.
 
         Raises:
           InputError: the function returns another shape, or other than real numbers.

@@ -77,7 +77,6 @@ def test_an_expectation_counts_what_no_other_observable_shows():
     assert draws.reliable, draws.verdict
     with pytest.warns(UserWarning, match="groups with different starts disagree"):
         assert np.isinf(draws.expectation(lambda x: products(x) > 0).error)
-    assert not draws.reliable and "<lambda>" in str(draws.verdict)
     triple = draws.expectation(lambda x: x[:, 0] > 0)
     assert abs(triple.mean - 0.5) < LIMIT * triple.error < 0.2
 
@@ -263,9 +262,9 @@ def test_chains_that_accept_every_flip_tell_nothing_of_the_parity():
     """Two fair coins, each flip of which metropolis accepts: each chain keeps its parity."""
     coins = sl_discs.qubo({("x", "x"): 0.0, ("y", "y"): 0.0, ("x", "y"): 0.0})
     draws = sl_discs.sample(coins, draws=1_000, method="chain", sampler="metropolis", seed=1)
+    assert not draws.reliable and "parity" in str(draws.verdict)
     with pytest.warns(UserWarning, match="its error is unknown"):
         assert np.isinf(draws.pair_marginal("x", "y").error)
-    assert "groups with different starts disagree" in str(draws.verdict)
     fair = sl_discs.sample(coins, draws=1_000, method="chain", seed=1)
     assert (
         abs(fair.pair_marginal("x", "y").mean - 0.25) < LIMIT * fair.pair_marginal("x", "y").error
