@@ -111,8 +111,8 @@ MUTATIONS = [
     Mutation(
         "bounds of what is left without the constant",
         "solving/presolved.py",
-        "worst([bound + self.constant, *found])",
-        "worst([bound, *found])",
+        "worst([bound + self.constant, *values])",
+        "worst([bound, *values])",
         "tests/soundness/test_soundness.py -k reductions",
     ),
     Mutation(

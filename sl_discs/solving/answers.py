@@ -89,9 +89,9 @@ class Answers:
         """
         path = Path(path)
         answers = []
-        for one in self.answers:
+        for answer in self.answers:
             answers.append(
-                vars(one) | {"labels": [plain_label(path, label) for label in one.labels]}
+                vars(answer) | {"labels": [plain_label(path, label) for label in answer.labels]}
             )
         content = {"format": _FORMAT} | vars(self) | {"answers": answers}
         return write_text(path, json.dumps(content, indent=1, default=_plain) + "\n")
@@ -124,12 +124,12 @@ def read_answers(path: str | os.PathLike) -> Answers:
         if content.pop("format") != _FORMAT:
             raise ValueError
         answers = []
-        for one in content["answers"]:
+        for entry in content["answers"]:
             # Numbers stay as they are in the file: whole ones are not rounded to doubles, nor
             # values to states.
-            fields = one | {
-                "labels": tuple(map(label_of, one["labels"])),
-                "values": tuple(one["values"]),
+            fields = entry | {
+                "labels": tuple(map(label_of, entry["labels"])),
+                "values": tuple(entry["values"]),
             }
             check_fields(Answer, fields)
             if not len(set(fields["labels"])) == len(fields["labels"]) == len(fields["values"]):

@@ -55,15 +55,15 @@ class Board:
         """What the bound is from, in words; empty without a bound."""
         return self._bounds[-1][1] if self._bounds else ""
 
-    def take(self, found: Evaluated, by: str) -> None:
+    def take(self, evaluated: Evaluated, by: str) -> None:
         """Takes verified answers into account."""
-        if not len(found.values):
+        if not len(evaluated.values):
             return
-        best = float((self._sign * found.values).max())
+        best = float((self._sign * evaluated.values).max())
         self.values[by] = max(self.values[by], best)
-        candidates = found
+        candidates = evaluated
         if self.incumbent is not None:
-            pairs = zip(self.incumbent, found, strict=True)
+            pairs = zip(self.incumbent, evaluated, strict=True)
             candidates = Evaluated(*map(np.concatenate, pairs))
         row = best_row(self._problem, candidates)
         if self.incumbent is not None and row == 0:
@@ -93,5 +93,5 @@ class Board:
                 self.closed = standing == 0
                 return
             self._wrong.add(by)
-            self._bounds = [one for one in self._bounds if one[1] != by]
+            self._bounds = [known_bound for known_bound in self._bounds if known_bound[1] != by]
             self.refused.append(f"{by} is left out: an answer passes its bound")

@@ -143,7 +143,7 @@ def _lightest(covers):
     least = np.int32(2 * _FAR - 1)
     for node in range(scores.shape[0]):
         least = min(least, np.int32(scores[node] + far[node]))
-    found = -1
+    lightest = -1
     oldest = _NEVER
     for block in range(scores.shape[0] // _BLOCK):
         equal = 0
@@ -152,9 +152,9 @@ def _lightest(covers):
         if equal:
             for node in range(block * _BLOCK, block * _BLOCK + _BLOCK):
                 if np.int32(scores[node] + far[node]) == least and moved[node] < oldest:
-                    found = node
+                    lightest = node
                     oldest = moved[node]
-    return found
+    return lightest
 
 
 @inlined
@@ -164,14 +164,14 @@ def _remove(links, covers, node):
     covers.moved[node] = covers.state[_STEP]
     covers.state[_SIZE] -= 1
     for k in range(links.starts[node], links.starts[node + 1]):
-        other = links.others[k]
-        covers.scores[other] += covers.weights[k]
-        covers.free[other] = True
-        if covers.far[other]:
+        neighbour = links.others[k]
+        covers.scores[neighbour] += covers.weights[k]
+        covers.free[neighbour] = True
+        if covers.far[neighbour]:
             edge = links.edges[k]
-            place = covers.state[_UNCOVERED]
-            covers.uncovered[place] = edge
-            covers.places[edge] = place
+            position = covers.state[_UNCOVERED]
+            covers.uncovered[position] = edge
+            covers.places[edge] = position
             covers.state[_UNCOVERED] += 1
 
 
@@ -182,22 +182,22 @@ def _add(links, covers, node):
     covers.state[_SIZE] += 1
     covers.state[_LAST] = node
     for k in range(links.starts[node], links.starts[node + 1]):
-        other = links.others[k]
-        covers.scores[other] -= covers.weights[k]
-        covers.free[other] = True
-        if covers.far[other]:
+        neighbour = links.others[k]
+        covers.scores[neighbour] -= covers.weights[k]
+        covers.free[neighbour] = True
+        if covers.far[neighbour]:
             covers.state[_UNCOVERED] -= 1
             last = covers.uncovered[covers.state[_UNCOVERED]]
-            place = covers.places[links.edges[k]]
-            covers.uncovered[place] = last
-            covers.places[last] = place
+            position = covers.places[links.edges[k]]
+            covers.uncovered[position] = last
+            covers.places[last] = position
 
 
 @inlined
 def _weigh(links, covers):
     """Adds weight to uncovered edges."""
-    for place in range(covers.state[_UNCOVERED]):
-        edge = covers.uncovered[place]
+    for position in range(covers.state[_UNCOVERED]):
+        edge = covers.uncovered[position]
         for side in range(2):
             entry = links.entries[edge, side]
             covers.weights[entry] += 1
@@ -300,11 +300,11 @@ class CoverSearch(LocalSearch):
 
     @property
     def state(self) -> Int8[np.ndarray, "n"]:
-        best = min(self._searches, key=lambda one: one.state[_BEST]).best
+        best = min(self._searches, key=lambda search: search.state[_BEST]).best
         return (best == self._covers).astype(np.int8)
 
-    def walk(self, number: int, draws: Float64[np.ndarray, "S"]) -> int:
-        return play(self._links, self._searches[number], draws)
+    def walk(self, index: int, draws: Float64[np.ndarray, "S"]) -> int:
+        return play(self._links, self._searches[index], draws)
 
 
 def cover_search(presolved: Presolved, seed: int, seconds: float, walks: int) -> CoverSearch | None:
@@ -327,19 +327,19 @@ def cover_search(presolved: Presolved, seed: int, seconds: float, walks: int) ->
 
 
 @entered
-def _choose(starts, others, degrees, heads, nodes, after, chosen):
+def _choose(starts, neighbours, degrees, heads, nodes, after, chosen):
     """Chooses a node with the fewest neighbours that are left, removes these, and so on; a removed
     one has degree -1.
 
     Each time a node's degree changes it is put into the list of that degree, from `heads` along
     `after`, whose end is -1. Entries of earlier degrees are skipped.
     """
-    number = 0
+    count = 0
     for node in range(degrees.shape[0]):
-        nodes[number] = node
-        after[number] = heads[degrees[node]]
-        heads[degrees[node]] = number
-        number += 1
+        nodes[count] = node
+        after[count] = heads[degrees[node]]
+        heads[degrees[node]] = count
+        count += 1
     least = 0
     while least < heads.shape[0]:
         entry = heads[least]
@@ -352,31 +352,31 @@ def _choose(starts, others, degrees, heads, nodes, after, chosen):
             continue
         chosen[node], degrees[node] = True, -1
         # All go before degrees are lowered, so that none is lowered that goes.
-        for place in range(starts[node], starts[node + 1]):
-            if degrees[others[place]] >= 0:
-                degrees[others[place]] = -2
-        for place in range(starts[node], starts[node + 1]):
-            other = others[place]
-            if degrees[other] == -2:
-                degrees[other] = -1
-                for further in range(starts[other], starts[other + 1]):
-                    near = others[further]
+        for k in range(starts[node], starts[node + 1]):
+            if degrees[neighbours[k]] >= 0:
+                degrees[neighbours[k]] = -2
+        for k in range(starts[node], starts[node + 1]):
+            neighbour = neighbours[k]
+            if degrees[neighbour] == -2:
+                degrees[neighbour] = -1
+                for further in range(starts[neighbour], starts[neighbour + 1]):
+                    near = neighbours[further]
                     if degrees[near] >= 0:
                         degrees[near] -= 1
-                        nodes[number] = near
-                        after[number] = heads[degrees[near]]
-                        heads[degrees[near]] = number
-                        number += 1
+                        nodes[count] = near
+                        after[count] = heads[degrees[near]]
+                        heads[degrees[near]] = count
+                        count += 1
                         least = min(least, degrees[near])
 
 
 @entered
-def _choose_in_order(starts, others, order, chosen):
+def _choose_in_order(starts, neighbours, order, chosen):
     """Chooses each node of an order that is joined to none of those before."""
     for node in order:
         free = True
         for entry in range(starts[node], starts[node + 1]):
-            free &= not chosen[others[entry]]
+            free &= not chosen[neighbours[entry]]
         chosen[node] = free
 
 

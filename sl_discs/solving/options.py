@@ -254,58 +254,58 @@ def given_annealing(annealing: Any) -> dict[str, Any]:
                 f"annealing goes from {ends[0]} to {ends[1]}; expected initial >= final > 0",
                 "annealing",
             )
-    given = dict(annealing)
-    unknown = [name for name in given if name not in _ANNEALING]
+    fields = dict(annealing)
+    unknown = [name for name in fields if name not in _ANNEALING]
     if unknown:
         raise InputError(f"annealing has no field {unknown[0]!r}; known: {', '.join(_ANNEALING)}")
-    for name in {"init_temperature", "final_temperature", "decay_rate"} & set(given):
-        given[name] = real(f"annealing: {name}", given[name])
-    if "anneal_every" in given:
-        given["anneal_every"] = integer("annealing: anneal_every", given["anneal_every"], 1)
-    if isinstance(given.get("t_schedule"), list | tuple | np.ndarray):
-        table = tuple(real_array("annealing: t_schedule", given["t_schedule"]).tolist())
-        given["t_schedule"] = table
+    for name in {"init_temperature", "final_temperature", "decay_rate"} & set(fields):
+        fields[name] = real(f"annealing: {name}", fields[name])
+    if "anneal_every" in fields:
+        fields["anneal_every"] = integer("annealing: anneal_every", fields["anneal_every"], 1)
+    if isinstance(fields.get("t_schedule"), list | tuple | np.ndarray):
+        table = tuple(real_array("annealing: t_schedule", fields["t_schedule"]).tolist())
+        fields["t_schedule"] = table
         if table:
-            given |= {"init_temperature": table[0], "final_temperature": table[-1]}
+            fields |= {"init_temperature": table[0], "final_temperature": table[-1]}
     try:
-        Annealing(**given)
+        Annealing(**fields)
     except InputError as error:
         raise InputError(
             str(error).replace("config.experiment.", "annealing: "), "annealing"
         ) from None
-    return given
+    return fields
 
 
 def times(annealing: Mapping[str, Any], factor: float) -> dict[str, Any]:
     """Returns fields of `Annealing` with temperatures that are multiplied by a factor."""
-    given = dict(annealing)
-    for name in {"init_temperature", "final_temperature"} & set(given):
-        given[name] *= factor
-    if isinstance(given.get("t_schedule"), tuple):
-        given["t_schedule"] = tuple(factor * one for one in given["t_schedule"])
-    return given
+    fields = dict(annealing)
+    for name in {"init_temperature", "final_temperature"} & set(fields):
+        fields[name] *= factor
+    if isinstance(fields.get("t_schedule"), tuple):
+        fields["t_schedule"] = tuple(factor * value for value in fields["t_schedule"])
+    return fields
 
 
-def as_states(problem: Problem, given: Any, chains: int) -> Int8[np.ndarray, "R N"] | None:
+def as_states(problem: Problem, states: Any, chains: int) -> Int8[np.ndarray, "R N"] | None:
     """Returns initial states of zeros and ones from what `sl_discs.solve` takes; InputError for
     anything else.
     """
-    if given is None:
+    if states is None:
         return None
-    given = samples_of_frame(of_series("initial_states", given))
-    if isinstance(given, Mapping):
-        given = [given]
-    if not (isinstance(given, list | tuple) and given and isinstance(given[0], Mapping)):
-        given = unmasked("initial_states", given)
+    states = samples_of_frame(of_series("initial_states", states))
+    if isinstance(states, Mapping):
+        states = [states]
+    if not (isinstance(states, list | tuple) and states and isinstance(states[0], Mapping)):
+        states = unmasked("initial_states", states)
         try:
-            given = np.asarray(given)
+            states = np.asarray(states)
         except ValueError:
             raise InputError(
                 "initial_states have rows of different lengths; expected [N] or [R, N]"
             ) from None
-        given = np.atleast_2d(given)
-    if not 1 <= len(given) <= chains:
+        states = np.atleast_2d(states)
+    if not 1 <= len(states) <= chains:
         raise InputError(
-            f"{len(given)} initial_states for {chains} chains; give from 1 to as many as chains"
+            f"{len(states)} initial_states for {chains} chains; give from 1 to as many as chains"
         )
-    return np.stack([problem.as_state(one) for one in given])
+    return np.stack([problem.as_state(state) for state in states])

@@ -274,7 +274,7 @@ class Policy:
         )
         self.board = self.proofs.board if self._counts else Board(problem)
         self.reason = ""
-        self._bar: Advance = lambda name, done, words="": None
+        self._bar: Advance = lambda name, done, description="": None
         initial = None if states is None else problem.evaluate(states)
         if initial is not None:
             self.board.take(initial, INITIAL_STATES)
@@ -455,13 +455,13 @@ class Policy:
             # The best value so far, less its penalty.
             best = self._sign * max(self._highest, self._sign * self.board.value)
             value = self._units.value
-            words = [f"best {value(best):.6g}"] if math.isfinite(best) else []
+            parts = [f"best {value(best):.6g}"] if math.isfinite(best) else []
             if self.board.bound is not None:
-                words.append(f"bound {value(float(self.board.bound)):.6g}")
+                parts.append(f"bound {value(float(self.board.bound)):.6g}")
             if self._limited:
-                words.insert(0, f"annealing {self._number + 1}")
-                words.append(f"{max(self._left(), 0.0):.0f} s left")
-            self._bar(options.sampler, steps * annealer.num_chains, ", ".join(words))
+                parts.insert(0, f"annealing {self._number + 1}")
+                parts.append(f"{max(self._left(), 0.0):.0f} s left")
+            self._bar(options.sampler, steps * annealer.num_chains, ", ".join(parts))
 
         chains.set_instance_ids([self._number] * chains.shape.num_instances)
         outcome = anneal(

@@ -74,8 +74,8 @@ class Presolved:
         problem = self.original
         if self.problem is not problem:
             worst = max if problem.maximise else min
-            found = problem.evaluate(self.found).values.tolist()
-            bound = worst([bound + self.constant, *found])
+            values = problem.evaluate(self.found).values.tolist()
+            bound = worst([bound + self.constant, *values])
             if not problem.integer_values:
                 # Coefficients of what is left are rounded.
                 bound += (1 if problem.maximise else -1) * ROUNDED * problem.magnitude()

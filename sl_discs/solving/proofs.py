@@ -105,14 +105,14 @@ class LocalSearch(Worker):
         """The best state found, as zeros and ones."""
 
     @abc.abstractmethod
-    def walk(self, number: int, draws: Float64[np.ndarray, "S"]) -> int:
+    def walk(self, index: int, draws: Float64[np.ndarray, "S"]) -> int:
         """Makes a step of a walk for each number from [0, 1); returns how many it made, fewer at
         its end.
         """
 
     def play(self, steps: int) -> bool:
         """Makes `steps` steps of each walk; returns whether more is to do."""
-        draws = [one.random(steps) for one in self._draws]
+        draws = [generator.random(steps) for generator in self._draws]
         made = list[int]()
         in_threads(lambda k: made.append(self.walk(k, draws[k])), range(len(draws)), len(draws))
         return min(made) == steps
@@ -202,8 +202,8 @@ class Proofs:
         self._problem = problem
         self.board = Board(problem)
         made = [make(presolved) for make in provers]
-        self._waiting = collections.deque(one for one in made if isinstance(one, Worker))
-        self.board.refused += [one for one in made if isinstance(one, str)]
+        self._waiting = collections.deque(prover for prover in made if isinstance(prover, Worker))
+        self.board.refused += [prover for prover in made if isinstance(prover, str)]
         self.board.take(problem.evaluate(presolved.found), REDUCTIONS)
         by = KINDS[problem.kind].bounded_by
         self.board.take_bound(problem.bound(), by)
@@ -216,17 +216,17 @@ class Proofs:
         """What the bound is from, in words; where it proves nothing, also which provers did not end
         with a proof.
         """
-        words = [self.board.bound_by] if self.board.bound_by else []
+        parts = [self.board.bound_by] if self.board.bound_by else []
         if not self.board.closed:
-            at_work = [f"{one.by} needs more time" for one in self._waiting]
+            at_work = [f"{prover.by} needs more time" for prover in self._waiting]
             if without := "; ".join([*self.board.refused, *at_work]):
-                words.append(f"({without})" if words else without)
-        return " ".join(words)
+                parts.append(f"({without})" if parts else without)
+        return " ".join(parts)
 
     @property
     def hopeful(self) -> bool:
         """Whether a prover expects to end with a proof."""
-        return any(one.expected is not None for one in self._waiting)
+        return any(prover.expected is not None for prover in self._waiting)
 
     @property
     def over(self) -> bool:
@@ -278,5 +278,5 @@ class Proofs:
 
     def close(self) -> None:
         """Ends the provers."""
-        for one in self._waiting:
-            one.close()
+        for prover in self._waiting:
+            prover.close()

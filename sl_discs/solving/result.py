@@ -86,8 +86,8 @@ def _check_values(fields: Mapping[str, Any]) -> None:
         raise ValueError(f"{len(labels)} labels for {size} variables, or equal ones")
     least = -1 if fields["spins"] else 0
     for name in "states", "final_states":
-        found = fields[name]
-        if ((found < least) | (found > 1)).any() or (fields["spins"] and not found.all()):
+        value = fields[name]
+        if ((value < least) | (value > 1)).any() or (fields["spins"] and not value.all()):
             raise ValueError(f"{name} has values that no variable has")
     if not {"build_s", "compile_s", "run_s", "verify_s"} <= set(timing):
         raise ValueError("timing lacks a part")
@@ -264,11 +264,11 @@ class Result:
 
     def _text(self) -> dict[str, Any]:
         """Returns the fields that are numbers or words."""
-        apart = "labels", "trajectory"
+        left_out = "labels", "trajectory"
         return {
-            k: one
-            for k, one in vars(self).items()
-            if not isinstance(one, np.ndarray) and k not in apart
+            k: value
+            for k, value in vars(self).items()
+            if not isinstance(value, np.ndarray) and k not in left_out
         }
 
     @property
@@ -347,8 +347,8 @@ class Result:
     def _paint(self, figure) -> None:
         axes = figure.subplots()
         bound = "optimal" if self.optimal else "" if self.bound is None else f"bound {self.bound:g}"
-        words = (f"best {self.best_value:g}", bound, self.sampler if self.rounds else "")
-        title = printable(f"{self.name}: {', '.join(filter(None, words))}")
+        parts = (f"best {self.best_value:g}", bound, self.sampler if self.rounds else "")
+        title = printable(f"{self.name}: {', '.join(filter(None, parts))}")
         if not self.rounds:
             axes.set(title=title, xticks=[], yticks=[])
             if len(self.edges):
@@ -373,19 +373,19 @@ class Result:
             axes.axhline(self.bound, color="0.4", linewidth=0.8, linestyle="--", label="bound")
         axes.ticklabel_format(axis="y", useOffset=False)
         axes.set(xlabel="step", ylabel="value", title=title)
-        other = axes.twinx()
-        other.plot(
+        right_axes = axes.twinx()
+        right_axes.plot(
             self.trajectory.step,
             self.trajectory.temperature,
             color=COLOURS[1],
             linewidth=0.8,
             label="temperature",
         )
-        other.set(yscale="log", ylabel="temperature")
+        right_axes.set(yscale="log", ylabel="temperature")
         if self.rounds > 1:  # each annealing is longer than those before
             axes.set_xscale("log")
         figure.legend(loc="outside lower center", ncols=4, frameon=False)
-        other.spines["right"].set_visible(True)
+        right_axes.spines["right"].set_visible(True)
 
     def save(self, path: str | os.PathLike) -> Path:
         """Writes the result atomically, in the format that the suffix of the file's name says.
@@ -422,7 +422,7 @@ class Result:
         text["labels"] = (
             None
             if isinstance(self.labels, range)
-            else [plain_label(path, one) for one in self.labels]
+            else [plain_label(path, label) for label in self.labels]
         )
         arrays |= {f"trajectory_{name}": leaf for name, leaf in self.trajectory._asdict().items()}
         return write_document(path, _FORMAT, arrays, text)
@@ -525,14 +525,14 @@ class Collector:
             self._final_is = outcome.final_is
         trace = outcome.trace
         self._traces.append(trace)
-        number = every * np.arange(1, len(trace.value) + 1)
+        logged_steps = every * np.arange(1, len(trace.value) + 1)
         values = self._sign * (np.asarray(trace.value)[:, 0].astype(np.float64) + constant)
         part = Trajectory(
-            step=self._steps + number,
-            round=np.full(len(number), len(self._parts)),
+            step=self._steps + logged_steps,
+            round=np.full(len(logged_steps), len(self._parts)),
             best=self._sign * (self._sign * values).max(axis=1),
             mean=values.mean(axis=1),
-            temperature=temperatures[number - 1].astype(np.float64),
+            temperature=temperatures[logged_steps - 1].astype(np.float64),
             acceptance=np.asarray(trace.acceptance)[:, 0].mean(axis=1, dtype=np.float64),
         )
         self._parts.append(part)
@@ -566,29 +566,29 @@ class Collector:
         final = self._final
         if self._chains is None or not self._parts:
             assert incumbent is not None
-            found = incumbent
+            answer = incumbent
         else:
-            found = problem.evaluate(presolved.lift(self._chains[1]))
+            answer = problem.evaluate(presolved.lift(self._chains[1]))
         if incumbent is not None:
-            pairs = zip(found, incumbent, strict=True)
-            rows = len(found.values)
+            pairs = zip(answer, incumbent, strict=True)
+            rows = len(answer.values)
             if best_row(problem, Evaluated(*map(np.concatenate, pairs))) == rows:
-                found = Evaluated(*(np.repeat(part, rows, axis=0) for part in incumbent))
-        states = improve(problem, found.states)
-        best = found if np.array_equal(states, found.states) else problem.evaluate(states)
-        given = units(problem)
-        improved = given.unit * self._sign * (best.values - found.values)
-        place = best_row(problem, best)
-        values = np.array([given.value(value) for value in best.values.tolist()])
+                answer = Evaluated(*(np.repeat(part, rows, axis=0) for part in incumbent))
+        states = improve(problem, answer.states)
+        best = answer if np.array_equal(states, answer.states) else problem.evaluate(states)
+        problem_in_units = units(problem)
+        improved = problem_in_units.unit * self._sign * (best.values - answer.values)
+        row = best_row(problem, best)
+        values = np.array([problem_in_units.value(value) for value in best.values.tolist()])
         # Where values are equal after rounding, the best state stands for all.
-        hidden = best.feasible & (values == values[place])
+        hidden = best.feasible & (values == values[row])
         if problem.integer_values:
-            hidden &= best.values != best.values[place]
-        best.states[hidden] = best.states[place]
+            hidden &= best.values != best.values[row]
+        best.states[hidden] = best.states[row]
         reported = (
             None
             if bound is None
-            else reported_bound(problem, bound, best.states[place], float(values[place]))
+            else reported_bound(problem, bound, best.states[row], float(values[row]))
         )
         timing = {**timing, "verify_s": time.perf_counter() - begin}
         # Over logged steps of all rounds and chains.
@@ -601,9 +601,13 @@ class Collector:
         trajectory = Trajectory(*map(np.concatenate, zip(empty, *self._parts, strict=True)))
         drawn = isinstance(problem.source, Graph) and problem.num_variables <= _DRAWN
         so_far = self._sign * np.maximum.accumulate(self._sign * trajectory.best)
-        scaled = trajectory._replace(best=so_far, temperature=trajectory.temperature * given.unit)
+        scaled = trajectory._replace(
+            best=so_far, temperature=trajectory.temperature * problem_in_units.unit
+        )
         for name in "best", "mean":
-            of_given = getattr(scaled, name) * given.unit + float(given.constant)
+            of_given = getattr(scaled, name) * problem_in_units.unit + float(
+                problem_in_units.constant
+            )
             scaled = scaled._replace(**{name: of_given})
         final = best.states if final is None else presolved.lift(final)
         return Result(
@@ -623,7 +627,7 @@ class Collector:
             **means,
             steps=self._steps,
             rounds=len(self._parts),
-            annealing=times(annealing, given.unit),
+            annealing=times(annealing, problem_in_units.unit),
             timing=timing,
             bound=reported,
             edges=np.asarray(problem.source.edges if drawn else np.empty((0, 2)), np.int32),

@@ -89,8 +89,8 @@ class _Rules:
                     self._remove(node, UNCONFINED)
 
     def _remove(self, node: int, rule: str) -> None:
-        for other in self.near[node]:
-            self.near[other].discard(node)
+        for neighbour in self.near[node]:
+            self.near[neighbour].discard(node)
         self._push(self.near[node])
         self.near[node] = set()
         self.left[node] = False
@@ -108,38 +108,38 @@ class _Rules:
         odd = self._odd_one(node)
         if odd == -1:
             self.taken.append(node)
-            for other in [*near[node], node]:
-                self._remove(other, CLIQUE)
+            for removed in [*near[node], node]:
+                self._remove(removed, CLIQUE)
         elif odd >= 0:
             of_node = near[node] - near[odd] - {odd}
             of_odd = near[odd] - near[node] - {node}
             self._looks += len(of_node) * len(of_odd)
-            new = sum(len(of_odd - near[other]) for other in of_node)
+            new = sum(len(of_odd - near[removed]) for removed in of_node)
             if new > len(near[node]) + len(near[odd]) - 1:
                 return
-            for other in [*(near[node] & near[odd]), node, odd]:
-                self._remove(other, FUNNEL)
-            for other in of_node:
-                near[other] |= of_odd
-            for other in of_odd:
-                near[other] |= of_node
+            for removed in [*(near[node] & near[odd]), node, odd]:
+                self._remove(removed, FUNNEL)
+            for removed in of_node:
+                near[removed] |= of_odd
+            for removed in of_odd:
+                near[removed] |= of_node
             self.funnels.append((node, odd, list(of_node)))
 
     def _odd_one(self, node: int) -> int:
         """Returns -1 where all neighbours are joined to each other, the one but for which they are,
         or -2.
         """
-        others = self.near[node]
+        neighbours = self.near[node]
         odd = -1
         most = 0
         second = 0
         total = 0
-        for other in others:
-            misses = len(others) - 1 - len(others & self.near[other])
-            self._looks += len(others)
+        for neighbour in neighbours:
+            misses = len(neighbours) - 1 - len(neighbours & self.near[neighbour])
+            self._looks += len(neighbours)
             total += misses
             _, second, most = sorted((second, most, misses))
-            odd = other if misses == most else odd
+            odd = neighbour if misses == most else odd
             if second > 1:
                 return -2
         # Whatever pair is not joined must have that one.
@@ -152,11 +152,14 @@ class _Rules:
         counts = collections.Counter(near[node])
         while len(chosen) <= _LARGEST_S:
             joins = -1
-            for other, count in counts.items():
+            for outsider, count in counts.items():
                 if count == 1:
                     # Two of its neighbours outside are enough to know.
                     outside = list(
-                        itertools.islice((one for one in near[other] if one not in around), 2)
+                        itertools.islice(
+                            (candidate for candidate in near[outsider] if candidate not in around),
+                            2,
+                        )
                     )
                     self._looks += 4
                     if not outside:
@@ -174,10 +177,10 @@ class _Rules:
     def lift(self, sets: Int8[np.ndarray, "N B"]) -> None:
         """Adds what was taken to sets of what was left, in place."""
         sets[self.taken] = 1
-        for node, other, decide in reversed(self.funnels):
+        for node, partner, decide in reversed(self.funnels):
             meets = sets[decide].any(axis=0)
             sets[node] = ~meets
-            sets[other] = meets
+            sets[partner] = meets
 
 
 def reduce_sets(problem: Problem[Graph], seconds: float) -> Presolved:
@@ -205,7 +208,12 @@ def reduce_sets(problem: Problem[Graph], seconds: float) -> Presolved:
         rules.lift(sets)
         return 1 - sets.T if cover else sets.T.copy()
 
-    edges = [(node, other) for node in kept.tolist() for other in rules.near[node] if node < other]
+    edges = [
+        (node, neighbour)
+        for node in kept.tolist()
+        for neighbour in rules.near[node]
+        if node < neighbour
+    ]
     return dataclasses.replace(
         unreduced(problem),
         problem=_subgraph_problem(problem, kept, np.array(edges, np.int32).reshape(-1, 2)),
@@ -225,10 +233,10 @@ def _subgraph_problem(
     if not len(kept):
         return None
     graph = problem.source
-    place = np.zeros(graph.num_nodes, np.int32)
-    place[kept] = np.arange(len(kept))
+    position = np.zeros(graph.num_nodes, np.int32)
+    position[kept] = np.arange(len(kept))
     weights = None if graph.node_weights is None else graph.node_weights[kept]
-    source = Graph.from_arrays(problem.name, len(kept), place[edges], node_weights=weights)
+    source = Graph.from_arrays(problem.name, len(kept), position[edges], node_weights=weights)
     return part_of(problem, kept, graph_kind(problem.kind).counted(source))
 
 
@@ -248,16 +256,16 @@ def core(near: Neighbours, weights: Float64[np.ndarray, "N"], size: float) -> Bo
     around = near.matrix(np.ones(len(near.ends), np.int8)) @ weights
     masses = (weights + around).tolist()
     heavy = weights.tolist()
-    others = near.others.tolist()
+    neighbours = near.others.tolist()
     ends = near.starts.tolist()
     queue = [node for node, mass in enumerate(masses) if mass <= size]
     while queue:
         node = queue.pop()
-        for other in others[ends[node] : ends[node + 1]]:
-            if masses[other] > size:
-                masses[other] -= heavy[node]
-                if masses[other] <= size:
-                    queue.append(other)
+        for neighbour in neighbours[ends[node] : ends[node + 1]]:
+            if masses[neighbour] > size:
+                masses[neighbour] -= heavy[node]
+                if masses[neighbour] <= size:
+                    queue.append(neighbour)
     return np.array(masses) > size
 
 
@@ -270,10 +278,10 @@ def reduce_maxclique(problem: Problem[Graph], seconds: float) -> Presolved:
     if graph.num_edges * _CORE_EDGE_S > seconds:
         return unreduced(problem)
     weights = np.ones(size) if graph.node_weights is None else graph.node_weights
-    found = greedy_clique(problem)
-    inside = core(graph.neighbours, weights, exact_sum(weights[found[0] == 1]))
+    clique = greedy_clique(problem)
+    inside = core(graph.neighbours, weights, exact_sum(weights[clique[0] == 1]))
     kept = np.flatnonzero(inside)
-    whole = dataclasses.replace(unreduced(problem), found=found)
+    whole = dataclasses.replace(unreduced(problem), found=clique)
     if len(kept) == size:
         return whole
 
@@ -305,7 +313,7 @@ def greedy_clique(problem: Problem[Graph]) -> Int8[np.ndarray, "1 N"]:
             node = candidates[np.argmax(ranks[candidates])]
             clique.append(node)
             candidates = np.intersect1d(candidates, near[node], assume_unique=True)
-        best = max(best, clique, key=lambda one: exact_sum(weights[one]))
+        best = max(best, clique, key=lambda nodes: exact_sum(weights[nodes]))
     state = np.zeros((1, graph.num_nodes), np.int8)
     state[0, best] = 1
     return state

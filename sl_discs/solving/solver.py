@@ -60,7 +60,8 @@ def solve(
 ) -> Result:
     """Anneals many chains of a sampler on a problem.
 
-    The same problem, arguments and engine give bit-identical results, unless there is a time limit.
+    The same problem, arguments and engine give bit-identical results, unless there is a time limit,
+    or integer programming, whose process is counted in seconds, has a turn.
 
     Example:
         >>> result = sl_discs.solve(sl_discs.maxcut(nx.petersen_graph()), seed=0)

@@ -97,8 +97,8 @@ class _Spins:
         products = full[pairs[:, 0]] * full[pairs[:, 1]]
         constant = self.form.constant + float(fields @ full) + float(couplings @ products)
         fields = fields.copy()
-        for ends, others in (pairs.T, pairs.T[::-1]):
-            np.add.at(fields, ends, couplings * full[others])
+        for ends, heads in (pairs.T, pairs.T[::-1]):
+            np.add.at(fields, ends, couplings * full[heads])
         fields[spins] = 0
         both = self._left[pairs].all(axis=1)
         self.form = SpinForm(fields, pairs[both], couplings[both], constant)
@@ -142,9 +142,9 @@ class _Spins:
             spin = next(iter(queue))
             del queue[spin]
             looks += len(self._near[spin])
-            others = list(self._near[spin])
+            neighbours = list(self._near[spin])
             if self._try(spin):
-                queue.update((other, None) for other in others if other < size)
+                queue.update((neighbour, None) for neighbour in neighbours if neighbour < size)
         listed = [(a, b, k) for a in range(size) for b, k in self._near[a].items() if a < b < size]
         self.form = SpinForm(
             np.array([self._near[a].get(size, 0.0) for a in range(size)]),
@@ -159,10 +159,10 @@ class _Spins:
         if not couplings:
             self._remove(spin, FREE)
             return True
-        other = max(couplings, key=lambda one: abs(couplings[one]))
-        largest = abs(couplings[other])
+        strongest = max(couplings, key=lambda neighbour: abs(couplings[neighbour]))
+        largest = abs(couplings[strongest])
         if largest >= sum(map(abs, couplings.values())) - largest:
-            self._merge(spin, other)
+            self._merge(spin, strongest)
             return True
         if len(couplings) == 3:
             self._replace_star(spin)
@@ -173,8 +173,8 @@ class _Spins:
         """Takes a spin out, and returns its couplings."""
         couplings = self._near[spin]
         self._near[spin] = {}
-        for other in couplings:
-            del self._near[other][spin]
+        for neighbour in couplings:
+            del self._near[neighbour][spin]
         self._left[spin] = False
         self._removed[rule] += 1
         return couplings
@@ -187,13 +187,13 @@ class _Spins:
             self._near[a].pop(b, None)
             self._near[b].pop(a, None)
 
-    def _merge(self, spin: int, other: int) -> None:
-        couplings = self._remove(spin, FIXED if other == self._size else MERGED)
-        coupling = couplings.pop(other)
-        self._decided.append((spin, [other], [coupling]))
+    def _merge(self, spin: int, partner: int) -> None:
+        couplings = self._remove(spin, FIXED if partner == self._size else MERGED)
+        coupling = couplings.pop(partner)
+        self._decided.append((spin, [partner], [coupling]))
         self._constant += abs(coupling)
         for third, its in couplings.items():
-            self._couple(other, third, its if coupling > 0 else -its)
+            self._couple(partner, third, its if coupling > 0 else -its)
 
     def _replace_star(self, spin: int) -> None:
         couplings = self._remove(spin, STAR)
@@ -221,9 +221,9 @@ class _Spins:
         left = None
         constant = self.form.constant if problem.maximise else -self.form.constant
         if len(kept):
-            place = (np.cumsum(self._left) - 1).astype(np.int32)
+            position = (np.cumsum(self._left) - 1).astype(np.int32)
             form = dataclasses.replace(
-                self.form, fields=self.form.fields[kept], pairs=place[self.form.pairs]
+                self.form, fields=self.form.fields[kept], pairs=position[self.form.pairs]
             )
             assert self._kind.from_spins is not None
             source, constant = self._kind.from_spins(form, problem.source)
@@ -232,8 +232,8 @@ class _Spins:
         def lift(states):
             full = np.repeat(values[:, None], len(states), axis=1)
             full[kept] = 2 * states.T - 1
-            for spin, others, couplings in reversed(decided):
-                full[spin] = np.where(np.array(couplings) @ full[others] >= 0, 1, -1)
+            for spin, neighbours, couplings in reversed(decided):
+                full[spin] = np.where(np.array(couplings) @ full[neighbours] >= 0, 1, -1)
             return (full[:-1].T > 0).astype(np.int8)
 
         return dataclasses.replace(

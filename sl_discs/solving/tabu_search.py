@@ -68,16 +68,16 @@ class Walk(NamedTuple):
 
 
 @entered
-def walk(starts, others, couplings, one, draws):
-    """Makes a step for each of the numbers drawn uniformly from [0, 1); J has rows of `others` and
-    `couplings`.
+def walk(starts, neighbours, couplings, search, draws):
+    """Makes a step for each of the numbers drawn uniformly from [0, 1); J has rows of `neighbours`
+    and `couplings`.
     """
     in_long_vectors()
-    x = one.x
-    gains = one.gains
-    rests = one.rests
-    values = one.values
-    state = one.state
+    x = search.x
+    gains = search.gains
+    rests = search.rests
+    values = search.values
+    state = search.state
     size = x.shape[0]
     for draw in draws:
         state[_STEP] += 1
@@ -98,9 +98,9 @@ def walk(starts, others, couplings, one, draws):
         change = 1 - 2 * x[chosen]
         x[chosen] += change
         gains[chosen] = -gains[chosen]
-        for place in range(starts[chosen], starts[chosen + 1]):
-            other = others[place]
-            gains[other] += change * (1 - 2 * x[other]) * couplings[place]
+        for k in range(starts[chosen], starts[chosen + 1]):
+            neighbour = neighbours[k]
+            gains[neighbour] += change * (1 - 2 * x[neighbour]) * couplings[k]
         rests[chosen] = (
             state[_STEP] + _REST + np.int64(_REST_PART * size + _MORE_REST * ((draw * size) % 1.0))
         )
@@ -110,7 +110,7 @@ def walk(starts, others, couplings, one, draws):
             if values[_VALUE] > values[_BEST]:
                 values[_BEST] = values[_VALUE]
                 for i in range(size):
-                    one.best[i] = x[i]
+                    search.best[i] = x[i]
         elif state[_STEP] - state[_IMPROVED] > _PATIENCE * size and state[_KICKS] == 0:
             state[_KICKS] = _LEAST_KICK + np.int64(_KICK_PART * size)
 
@@ -144,10 +144,10 @@ class TabuSearch(LocalSearch):
 
     @property
     def state(self) -> Int8[np.ndarray, "n"]:
-        return max(self._walks, key=lambda one: one.values[_BEST]).best
+        return max(self._walks, key=lambda search: search.values[_BEST]).best
 
-    def walk(self, number: int, draws: Float64[np.ndarray, "S"]) -> int:
-        walk(self._rows.indptr, self._rows.indices, self._rows.data, self._walks[number], draws)
+    def walk(self, index: int, draws: Float64[np.ndarray, "S"]) -> int:
+        walk(self._rows.indptr, self._rows.indices, self._rows.data, self._walks[index], draws)
         return len(draws)
 
 
@@ -163,7 +163,7 @@ def tabu_search(presolved: Presolved, seed: int, seconds: float, walks: int) -> 
 
 
 @entered
-def _descend(starts, others, couplings, linear, state):
+def _descend(starts, neighbours, couplings, linear, state):
     """Gives each variable in turn its better value, where those that have none yet count as halves,
     and then again while values change.
     """
@@ -172,7 +172,7 @@ def _descend(starts, others, couplings, linear, state):
         for i in range(state.shape[0]):
             gain = linear[i]
             for entry in range(starts[i], starts[i + 1]):
-                gain += couplings[entry] * state[others[entry]]
+                gain += couplings[entry] * state[neighbours[entry]]
             if state[i] != (gain > 0):
                 state[i] = gain > 0
                 changed = True

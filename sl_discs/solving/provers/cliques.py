@@ -62,14 +62,14 @@ def _sort(adjacency, degrees, order):
     and so on.
     """
     size = degrees.shape[0]
-    for place in range(size - 1, -1, -1):
+    for k in range(size - 1, -1, -1):
         node = 0
-        for other in range(size):
-            if degrees[other] < degrees[node]:
-                node = other
-        order[place] = node
-        for other in range(size):
-            degrees[other] -= adjacency[node, other]
+        for neighbour in range(size):
+            if degrees[neighbour] < degrees[node]:
+                node = neighbour
+        order[k] = node
+        for neighbour in range(size):
+            degrees[neighbour] -= adjacency[node, neighbour]
         degrees[node] = 2 * size
 
 
@@ -124,9 +124,9 @@ def _cover(tree, depth):
     fitting = tree.sets[1]
     rest = tree.rest
     members = tree.members
-    words = left.shape[0]
+    num_words = left.shape[0]
     most = tree.best[0] - tree.totals[depth]
-    for k in range(words):
+    for k in range(num_words):
         word = left[k] = tree.candidates[depth, k]
         while word:
             node = (k << 6) + np.int64(_lowest(word))
@@ -134,27 +134,27 @@ def _cover(tree, depth):
             rest[node] = tree.weights[node]
     bound, count, begin = 0.0, 0, 0
     while True:
-        while begin < words and not left[begin]:
+        while begin < num_words and not left[begin]:
             begin += 1
-        if begin == words:
+        if begin == num_words:
             return count
-        for k in range(begin, words):
+        for k in range(begin, num_words):
             fitting[k] = left[k]
         size = 0
         least = np.inf
-        for k in range(begin, words):
+        for k in range(begin, num_words):
             while fitting[k]:
                 node = (k << 6) + np.int64(_lowest(fitting[k]))
                 _drop(fitting, node)
-                for j in range(k, words):
+                for j in range(k, num_words):
                     fitting[j] &= ~tree.adjacent[node, j]
                 members[size] = node
                 size += 1
                 least = min(least, rest[node])
-                tree.state[_LOOKS] += words
+                tree.state[_LOOKS] += num_words
         bound += least
-        for place in range(size):
-            node = members[place]
+        for index in range(size):
+            node = members[index]
             rest[node] -= least
             if rest[node] == 0:
                 _drop(left, node)
@@ -172,7 +172,7 @@ def _search(tree, most_looks, deepest):
     caller.
     """
     state = tree.state
-    words = tree.sets.shape[1]
+    num_words = tree.sets.shape[1]
     while state[_DEPTH] >= 0 and state[_LOOKS] < most_looks:
         depth = state[_DEPTH]
         if tree.last[depth] == _NOT_COVERED:
@@ -180,11 +180,11 @@ def _search(tree, most_looks, deepest):
             tree.last[depth] = count - 1
             if depth == 0:
                 state[_LISTED] = count
-        place = tree.last[depth]
-        if place < 0 or tree.totals[depth] + tree.bounds[depth, place] <= tree.best[0]:
+        position = tree.last[depth]
+        if position < 0 or tree.totals[depth] + tree.bounds[depth, position] <= tree.best[0]:
             state[_DEPTH] -= 1
             continue
-        node = tree.listed[depth, place]
+        node = tree.listed[depth, position]
         tree.last[depth] -= 1
         tree.chosen[depth] = node
         _drop(tree.candidates[depth], node)
@@ -195,10 +195,10 @@ def _search(tree, most_looks, deepest):
             for k in range(depth + 1):
                 tree.found[k] = tree.chosen[k]
         some = False
-        for k in range(words):
+        for k in range(num_words):
             tree.candidates[depth + 1, k] = tree.candidates[depth, k] & tree.adjacent[node, k]
             some |= tree.candidates[depth + 1, k] != 0
-        state[_LOOKS] += words
+        state[_LOOKS] += num_words
         if some and depth + 1 == deepest:
             return True
         if some:
@@ -232,11 +232,11 @@ class _Level:
         size = len(nodes)
         depth = int(inside.sum(axis=1).max(initial=0)) + 2
         bits = _bits_of(self.adjacency)
-        words = bits.shape[1]
+        num_words = bits.shape[1]
         self.tree = Tree(
             adjacent=bits,
             weights=weights[self.nodes],
-            candidates=np.zeros((depth, words), np.uint64),
+            candidates=np.zeros((depth, num_words), np.uint64),
             listed=np.zeros((depth, size), np.int32),
             bounds=np.zeros((depth, size)),
             last=np.zeros(depth, np.int32),
@@ -244,7 +244,7 @@ class _Level:
             totals=np.zeros(depth),
             found=np.zeros(size, np.int32),
             best=np.array([best], np.float64),
-            sets=np.zeros((2, words), np.uint64),
+            sets=np.zeros((2, num_words), np.uint64),
             members=np.zeros(size, np.int64),
             rest=np.zeros(size),
             state=np.zeros(4, np.int64),
@@ -254,9 +254,9 @@ class _Level:
 
     def done(self) -> float:
         """Returns about which part of the candidates was tried, without the one that is."""
-        number = self.tree.state[_LISTED]
+        count = self.tree.state[_LISTED]
         left = self.tree.last[0] + 2
-        return max(0.0, 1 - left / number) if number else 0.0
+        return max(0.0, 1 - left / count) if count else 0.0
 
 
 # Levels of the search at which the candidates are ordered anew, and the least number of nodes that

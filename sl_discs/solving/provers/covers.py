@@ -31,36 +31,36 @@ _MOST_IN_VAIN = 100
 
 
 @entered
-def _pass(starts, others, order, cliques, home, counts, sizes):
+def _pass(starts, neighbours, order, cliques, home, counts, sizes):
     """Puts each node into the first class that it fits; returns how many there are. `home` has the
     class of each.
     """
-    number = 0
+    count = 0
     for node in range(home.shape[0]):
         home[node] = -1
     for node in order:
-        for place in range(starts[node], starts[node + 1]):
-            if home[others[place]] >= 0:
-                counts[home[others[place]]] += 1
-        fit = number
+        for index in range(starts[node], starts[node + 1]):
+            if home[neighbours[index]] >= 0:
+                counts[home[neighbours[index]]] += 1
+        fit = count
         if cliques:
-            for place in range(starts[node], starts[node + 1]):
-                k = home[others[place]]
+            for index in range(starts[node], starts[node + 1]):
+                k = home[neighbours[index]]
                 if k >= 0 and k < fit and counts[k] == sizes[k]:
                     fit = k
         else:
             fit = 0
-            while fit < number and counts[fit]:
+            while fit < count and counts[fit]:
                 fit += 1
-        for place in range(starts[node], starts[node + 1]):
-            if home[others[place]] >= 0:
-                counts[home[others[place]]] = 0
-        if fit == number:
+        for index in range(starts[node], starts[node + 1]):
+            if home[neighbours[index]] >= 0:
+                counts[home[neighbours[index]]] = 0
+        if fit == count:
             sizes[fit] = 0
-            number += 1
+            count += 1
         home[node] = fit
         sizes[fit] += 1
-    return number
+    return count
 
 
 class Classes:
@@ -97,14 +97,14 @@ class Classes:
         bound = 0.0
         self.placed = 0
         while len(order):
-            number = _pass(
+            count = _pass(
                 near.starts, near.others, order, self._cliques, home, self._counts, self._sizes
             )
             if home is self.home:
-                self.number = int(number)
+                self.number = int(count)
                 home = home.copy()
             of_order = home[order]
-            least = np.full(number, np.inf)
+            least = np.full(count, np.inf)
             np.minimum.at(least, of_order, rest[order])
             rest[order] -= least[of_order]
             bound += math.fsum(least)

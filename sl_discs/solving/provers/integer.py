@@ -66,12 +66,12 @@ class IntegerProgram(SetProver):
 
     def _begun(self) -> subprocess.Popen:
         graph = complement(self.problem.source) if self.cliques else self.problem.source
-        with tempfile.TemporaryFile() as given:
-            np.savez(given, weights=self.weights, edges=graph.edges)
-            given.seek(0)
+        with tempfile.TemporaryFile() as arrays_file:
+            np.savez(arrays_file, weights=self.weights, edges=graph.edges)
+            arrays_file.seek(0)
             process = subprocess.Popen(
                 [sys.executable, "-P", integer_program.__file__],
-                stdin=given,
+                stdin=arrays_file,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.DEVNULL,
                 start_new_session=True,
@@ -92,12 +92,12 @@ class IntegerProgram(SetProver):
             return True
         line = process.stdout.readline()
         if line:
-            found = json.loads(line)
-            self.take_bound(found["bound"])
+            message = json.loads(line)
+            self.take_bound(message["bound"])
             if not proving:
-                self._relaxed = found["bound"]
+                self._relaxed = message["bound"]
                 return True
-            self.take_nodes(found["set"])
+            self.take_nodes(message["set"])
         return False
 
     def close(self) -> None:

@@ -31,7 +31,7 @@ def edge_cliques(size: int, edges: np.ndarray) -> list[list[int]]:
     for u, v in edges.tolist():
         near[u].add(v)
         near[v].add(u)
-    uncovered = [set(others) for others in near]
+    uncovered = [set(neighbours) for neighbours in near]
     cliques = []
     for first in sorted(range(size), key=lambda node: len(near[node])):
         while uncovered[first]:
@@ -41,12 +41,12 @@ def edge_cliques(size: int, edges: np.ndarray) -> list[list[int]]:
             fitting = near[first]
             while candidates:
                 # Of the nodes that cover a new edge, the one that covers most.
-                node = max(candidates, key=lambda one: (gains[one], -one))
+                node = max(candidates, key=lambda member: (gains[member], -member))
                 clique.append(node)
                 fitting = fitting & near[node]
-                for other in uncovered[node] & fitting:
-                    gains[other] = gains.get(other, 0) + 1
-                candidates = {one for one in gains if one in fitting}
+                for neighbour in uncovered[node] & fitting:
+                    gains[neighbour] = gains.get(neighbour, 0) + 1
+                candidates = {member for member in gains if member in fitting}
             for node in clique:
                 uncovered[node].difference_update(clique)
             cliques.append(clique)
@@ -57,41 +57,44 @@ def relaxed(weights: np.ndarray, matrix: sparse.csr_array) -> float:
     """Returns the bound of the linear relaxation, which holds for whatever multipliers HiGHS has
     found.
     """
-    found = linprog(
+    solution = linprog(
         -weights, A_ub=matrix, b_ub=np.ones(matrix.shape[0]), bounds=(0, 1), method="highs"
     )
     multipliers = (
         np.zeros(matrix.shape[0])
-        if found.ineqlin is None
-        else np.maximum(-found.ineqlin.marginals, 0)
+        if solution.ineqlin is None
+        else np.maximum(-solution.ineqlin.marginals, 0)
     )
     return math.fsum(multipliers) + math.fsum(np.maximum(weights - matrix.T @ multipliers, 0))
 
 
 def main() -> None:
     """Reads the graph and prints both lines."""
-    given = np.load(sys.stdin.buffer, allow_pickle=False)
-    weights = given["weights"]
-    edges = given["edges"]
+    arrays = np.load(sys.stdin.buffer, allow_pickle=False)
+    weights = arrays["weights"]
+    edges = arrays["edges"]
     cliques = edge_cliques(len(weights), edges)
     # HiGHS in SciPy 1.13 refuses indices of 64 bits.
-    rows = np.repeat(np.arange(len(cliques), dtype=np.int32), [len(one) for one in cliques])
+    rows = np.repeat(np.arange(len(cliques), dtype=np.int32), [len(clique) for clique in cliques])
     nodes = np.concatenate(cliques, dtype=np.int32)
     matrix = sparse.csr_array((np.ones(len(nodes)), (rows, nodes)), (len(cliques), len(weights)))
     print(json.dumps({"bound": relaxed(weights, matrix)}), flush=True)
     os.kill(os.getpid(), signal.SIGSTOP)
-    found = milp(
+    solution = milp(
         -weights,
         constraints=LinearConstraint(matrix, -np.inf, 1),
         integrality=np.ones(len(weights)),
         bounds=Bounds(0, 1),
         options={"mip_rel_gap": 0},
     )
-    if found.x is not None:
+    if solution.x is not None:
         # HiGHS's tolerances are this part of constraints, and of reduced costs about 1.
-        bound = -found.mip_dual_bound + 1e-6 * float(weights.sum() + len(weights) * weights.max())
+        bound = -solution.mip_dual_bound + 1e-6 * float(
+            weights.sum() + len(weights) * weights.max()
+        )
         print(
-            json.dumps({"bound": bound, "set": np.flatnonzero(found.x > 0.5).tolist()}), flush=True
+            json.dumps({"bound": bound, "set": np.flatnonzero(solution.x > 0.5).tolist()}),
+            flush=True,
         )
 
 

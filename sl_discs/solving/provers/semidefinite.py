@@ -73,9 +73,9 @@ def _turn(pairs, weights, vectors, field, i):
     """Turns a vector into the direction of its field, whose norm is returned."""
     for k in range(field.shape[0]):
         field[k] = 0
-    for place in range(pairs.starts[i], pairs.starts[i + 1]):
-        weight = weights[place]
-        j = pairs.others[place]
+    for index in range(pairs.starts[i], pairs.starts[i + 1]):
+        weight = weights[index]
+        j = pairs.others[index]
         for k in range(field.shape[0]):
             field[k] += weight * vectors[j, k]
     square = np.float32(0)
@@ -113,17 +113,19 @@ def certified(matrix: sparse.csr_array, dual: Float64[np.ndarray, "n"]) -> Float
     """
     sums = np.asarray(abs(matrix).sum(axis=1)).reshape(-1)
     coupled = np.flatnonzero(sums)
-    found = np.zeros(len(dual))
+    shift = np.zeros(len(dual))
     if len(coupled) == 0:
-        return found
+        return shift
     inside = matrix[coupled][:, coupled]
     sums = sums[coupled]
     dual = np.clip(dual[coupled], _LEAST * sums, sums)
     largest = _largest_eigenvalue(inside, dual)
     stretched = (dual * (largest + margin) for margin in _MARGINS)
     rounding = 1 + 4 * len(matrix.indices) * _EPS
-    found[coupled] = next((one for one in stretched if _is_feasible(inside, one)), sums * rounding)
-    return found
+    shift[coupled] = next(
+        (candidate for candidate in stretched if _is_feasible(inside, candidate)), sums * rounding
+    )
+    return shift
 
 
 def _largest_eigenvalue(matrix: sparse.csr_array, dual: Float64[np.ndarray, "n"]) -> float:
@@ -135,7 +137,7 @@ def _largest_eigenvalue(matrix: sparse.csr_array, dual: Float64[np.ndarray, "n"]
     scale = sparse.diags_array(1 / np.sqrt(dual))
     begin = np.random.default_rng(0).normal(size=len(dual))
     try:
-        found = eigsh(
+        eigenvalues = eigsh(
             scale @ matrix @ scale,
             1,
             which="LA",
@@ -145,8 +147,8 @@ def _largest_eigenvalue(matrix: sparse.csr_array, dual: Float64[np.ndarray, "n"]
             return_eigenvectors=False,
         )
     except ArpackNoConvergence as error:
-        found = error.eigenvalues
-    return max([0.5, *found.tolist()])
+        eigenvalues = error.eigenvalues
+    return max([0.5, *eigenvalues.tolist()])
 
 
 def _is_feasible(matrix: sparse.csr_array, dual: Float64[np.ndarray, "n"]) -> bool:
@@ -154,12 +156,14 @@ def _is_feasible(matrix: sparse.csr_array, dual: Float64[np.ndarray, "n"]) -> bo
     it open.
     """
     size = len(dual)
-    given = matrix.tocoo()
+    coordinates = matrix.tocoo()
     scale = 2.0 ** np.round(-np.log2(dual) / 2)
     diagonal = dual * scale * scale
     theta = _SAFETY * (size + _SAFETY) * _EPS * float(diagonal.sum())
     entries = np.zeros((size, size), order="F")
-    entries[given.row, given.col] = -given.data * scale[given.row] * scale[given.col]
+    entries[coordinates.row, coordinates.col] = (
+        -coordinates.data * scale[coordinates.row] * scale[coordinates.col]
+    )
     entries[np.arange(size), np.arange(size)] = diagonal - theta
     return bool(np.isfinite(entries).all()) and factorized(entries)
 
@@ -211,16 +215,16 @@ def find(
     """
     mark = np.full(len(pairs.starts) - 1, _NONE, np.int32)
     counts = np.zeros(_BINS, np.int64)
-    number = _find(pairs, values, four, -1, mark, counts, np.empty((0, 4), np.int32))
+    count = _find(pairs, values, four, -1, mark, counts, np.empty((0, 4), np.int32))
     least = 0
-    if number > most:
+    if count > most:
         # Bin 0 also has those that are not violated.
         fitting = np.flatnonzero(np.cumsum(counts[::-1])[::-1] <= most)
         least = int(fitting[0]) if len(fitting) else _BINS
-        number = int(counts[least:].sum())
-    found = np.empty((number, 4), np.int32)
-    _find(pairs, values, four, least, mark, counts, found)
-    return found
+        count = int(counts[least:].sum())
+    cycles = np.empty((count, 4), np.int32)
+    _find(pairs, values, four, least, mark, counts, cycles)
+    return cycles
 
 
 @inlined(fastmath=REORDERED)
@@ -232,15 +236,15 @@ def _product(vectors, a, b):
 
 
 @entered
-def _multiply(ends, vectors, found):
-    """Puts v_a v_b of each pair into `found`."""
+def _multiply(ends, vectors, products):
+    """Puts v_a v_b of each pair into `products`."""
     in_long_vectors()
-    for number in range(ends.shape[0]):
-        found[number] = _product(vectors, ends[number, 0], ends[number, 1])
+    for k in range(ends.shape[0]):
+        products[k] = _product(vectors, ends[k, 0], ends[k, 1])
 
 
 @inlined
-def _take(cycle, values, least, counts, found, number):
+def _take(cycle, values, least, counts, cycles, count):
     """Counts a cycle, or puts it in its place where it is violated enough; the number of the next
     one.
     """
@@ -254,53 +258,53 @@ def _take(cycle, values, least, counts, found, number):
     # Signs of all values whose product is 1 violate nothing, so that of the smallest one is
     # changed.
     violation = total - (2 * smallest if product > 0 else 0.0) - (2.0 if cycle[3] >= 0 else 1.0)
-    place = min(max(int(violation * (_BINS / _LARGEST)), 0), _BINS - 1)
+    bin_index = min(max(int(violation * (_BINS / _LARGEST)), 0), _BINS - 1)
     if least < 0:
-        counts[place] += 1
-    elif place >= least:
+        counts[bin_index] += 1
+    elif bin_index >= least:
         for k in range(4):
-            found[number, k] = cycle[k]
+            cycles[count, k] = cycle[k]
     else:
-        return number
-    return number + 1
+        return count
+    return count + 1
 
 
 @entered
-def _find(pairs, values, four, least, mark, counts, found):
+def _find(pairs, values, four, least, mark, counts, cycles):
     """Counts all cycles by violation where `least` is negative; lists those from this bin on
     otherwise.
     """
     starts = pairs.starts
-    others = pairs.others
+    neighbours = pairs.others
     numbers = pairs.numbers
     total = 0
     for a in range(mark.shape[0]):
         for e in range(starts[a], starts[a + 1]):
-            mark[others[e]] = numbers[e]
+            mark[neighbours[e]] = numbers[e]
         for e in range(starts[a], starts[a + 1]):
-            b = others[e]
+            b = neighbours[e]
             if b < a:
                 continue
             for f in range(starts[b], starts[b + 1]):
-                c = others[f]
+                c = neighbours[f]
                 if c > b and mark[c] >= 0:
                     total = _take(
                         (numbers[e], numbers[f], mark[c], np.int32(-1)),
                         values,
                         least,
                         counts,
-                        found,
+                        cycles,
                         total,
                     )
                 if four and c > a:
                     # From a by b to c, and back by d after b.
                     for g in range(starts[c], starts[c + 1]):
-                        d = others[g]
+                        d = neighbours[g]
                         if d > b and mark[d] >= 0:
                             cycle = (numbers[e], numbers[f], numbers[g], mark[d])
-                            total = _take(cycle, values, least, counts, found, total)
+                            total = _take(cycle, values, least, counts, cycles, total)
         for e in range(starts[a], starts[a + 1]):
-            mark[others[e]] = _NONE
+            mark[neighbours[e]] = _NONE
     return total
 
 
@@ -403,7 +407,7 @@ class Semidefinite(Worker):
         to_spins = KINDS[problem.kind].to_spins
         assert to_spins is not None
         spins = to_spins(problem.source)
-        pairs, given = pairs_of(spins)
+        pairs, values = pairs_of(spins)
         size = len(pairs.starts) - 1
         count = len(pairs.ends)
         # Unit vectors to begin with, always the same.
@@ -424,7 +428,7 @@ class Semidefinite(Worker):
 
         sweep = (len(pairs.others) + size) / _ENTRIES_A_SECOND
         factorization = size**3 / 3 / _OPERATIONS_A_SECOND
-        weights = given[pairs.numbers].astype(np.float32)
+        weights = values[pairs.numbers].astype(np.float32)
         value = 0.0
         field = np.zeros(_RANK, np.float32)
         for _ in range(_MOST_SWEEPS // _SWEEPS):
@@ -434,7 +438,7 @@ class Semidefinite(Worker):
             if value - before <= _CONVERGED * value:
                 break
         yield factorization
-        most = largest(given, 0.0, 0.0)
+        most = largest(values, 0.0, 0.0)
         take(most)
         # Ends of pairs that are looked at to find the triangles, and also the cycles of four.
         four = count <= _SPARSE * size
@@ -449,7 +453,7 @@ class Semidefinite(Worker):
         if not len(cycles):
             return
         # Couplings of pairs, which have two entries in the matrix.
-        multipliers = Multipliers(2 * given, cycles)
+        multipliers = Multipliers(2 * values, cycles)
         step = _SWEEPS_A_STEP * sweep + count / _ENTRIES_A_SECOND + len(cycles) / _CYCLES_A_SECOND
         steps = 0
         block = _FIRST_STEPS

@@ -69,14 +69,14 @@ class Exact(Worker):
         self.states = view.lift(states)
         most = value + self._constant
         rounding = self._error + 4 * _EPS * problem.magnitude()
-        found = problem.evaluate(self.states)
-        best = best_row(problem, found)
+        evaluated = problem.evaluate(self.states)
+        best = best_row(problem, evaluated)
         if (
             not problem.integer_values
             and complete
-            and abs(sign * found.values[best] - most) <= rounding
+            and abs(sign * evaluated.values[best] - most) <= rounding
         ):
-            [self.bound] = exact_values(problem, found.states[best : best + 1])
+            [self.bound] = exact_values(problem, evaluated.states[best : best + 1])
         else:
             self.bound = view.lifted_bound(sign * (most + rounding))
 
@@ -133,35 +133,37 @@ class Enumeration(Exact):
         self._value = -np.inf
         self._complete = True
         each = 2**low / _STATES_A_SECOND
-        number = 2 ** (size - low)
-        for done, one in enumerate(self._with_each((), table, 0.0)):
-            self.expected = (number - done) * each
+        num_tables = 2 ** (size - low)
+        for done, entry in enumerate(self._with_each((), table, 0.0)):
+            self.expected = (num_tables - done) * each
             yield each
-            self._compare(*one)
-        found = [(*(place >> np.arange(low) & 1), *further) for further, place, _ in self._listed]
-        self.finish(self._value, np.array(found, np.int8), self._complete)
+            self._compare(*entry)
+        optima = [(*(index >> np.arange(low) & 1), *further) for further, index, _ in self._listed]
+        self.finish(self._value, np.array(optima, np.int8), self._complete)
 
     def _compare(
         self, further: tuple[int, ...], table: Float64[np.ndarray, "L"], more: float
     ) -> None:
         """Lists the states that may be best; where they are too many, only a better one counts."""
-        place = int(table.argmax())
+        index = int(table.argmax())
         slack = self.slack
-        value = float(table[place]) + more
+        value = float(table[index]) + more
         if value > self._value + max(slack, 0.0):
             self._listed = []
             self._complete = True
         if value > self._value and (slack < 0 or not self._complete):
-            self._listed = [(further, place, value)]
+            self._listed = [(further, index, value)]
         elif self._complete and value >= self._value - slack:
             values = table + more
-            places = np.flatnonzero(values >= max(value, self._value) - slack)
-            self._listed += zip(itertools.repeat(further), places.tolist(), values[places].tolist())
+            indices = np.flatnonzero(values >= max(value, self._value) - slack)
+            self._listed += zip(
+                itertools.repeat(further), indices.tolist(), values[indices].tolist()
+            )
         self._value = max(self._value, value)
         if len(self._listed) > _MOST_LISTED:
-            self._listed = [one for one in self._listed if one[2] >= self._value - slack]
+            self._listed = [entry for entry in self._listed if entry[2] >= self._value - slack]
             self._complete = len(self._listed) <= _MOST_LISTED
-            self._listed = sorted(self._listed, key=lambda one: -one[2])[:_MOST_LISTED]
+            self._listed = sorted(self._listed, key=lambda entry: -entry[2])[:_MOST_LISTED]
 
 
 # Elimination.
@@ -195,27 +197,27 @@ class TableElimination(Exact):
         edges = self.terms.edges
         weights = self.terms.scale * self.terms.weights
         yield size * _ORDERED_S
-        found = narrow_elimination(size, edges, _MOST_WIDTH)
-        if found is None:
+        elimination = narrow_elimination(size, edges, _MOST_WIDTH)
+        if elimination is None:
             return
         # Most variables are in one table.
-        self.expected = found.table_entries() / 2 * 3 / _ENTRIES_A_SECOND
-        place = {v: number for number, v in enumerate(found.order)}
+        self.expected = elimination.table_entries() / 2 * 3 / _ENTRIES_A_SECOND
+        position = {v: k for k, v in enumerate(elimination.order)}
         couplings: list[dict[int, float]] = [{} for _ in range(size)]
         for (u, v), weight in zip(edges.tolist(), weights.tolist(), strict=True):
-            first, later = sorted((u, v), key=place.__getitem__)
+            first, later = sorted((u, v), key=position.__getitem__)
             couplings[first][later] = weight
         # Tables by the variable that is eliminated first.
         tables: list[list[Table]] = [[] for _ in range(size)]
         # Of each eliminated variable its neighbours, and which values are best, two bits a state.
         choices: list[tuple[list[int], UInt8[np.ndarray, "B"]]] = []
         most = 0.0
-        for v in found.order:
+        for v in elimination.order:
             scope = set(couplings[v]).union(*(table.variables for table in tables[v])) - {v}
             cost = 2 ** len(scope) * (len(tables[v]) + 2) / _ENTRIES_A_SECOND
             yield cost
             self.expected = max(self.expected - cost, 0.0)
-            near = sorted(scope, key=place.__getitem__)
+            near = sorted(scope, key=position.__getitem__)
             best, chosen = self._eliminated(v, near, couplings[v], tables[v])
             tables[v] = []
             choices.append((near, chosen))
@@ -225,7 +227,7 @@ class TableElimination(Exact):
                 most += float(best[0])
         states = np.zeros((1, size), np.int8)
         complete = True
-        for v, (near, chosen) in zip(reversed(found.order), reversed(choices), strict=True):
+        for v, (near, chosen) in zip(reversed(elimination.order), reversed(choices), strict=True):
             index = states[:, near].astype(np.int64) @ (1 << np.arange(len(near), dtype=np.int64))
             code = chosen[index >> 2] >> (2 * (index & 3)).astype(np.uint8) & 3
             states[:, v] = code & 1
@@ -245,49 +247,49 @@ class TableElimination(Exact):
         half = len(near) // 2
         weights = np.array([couplings.get(u, 0.0) for u in near])
         low, high = (_sums(part) for part in (weights[:half], weights[half:]))
-        one = (high[:, None] + (low + self.terms.linear[v])).ravel()
-        zero = np.zeros(len(one))
+        ones = (high[:, None] + (low + self.terms.linear[v])).ravel()
+        zeros = np.zeros(len(ones))
         for table in tables:
             # Bit 0 of a table is v, the others are among the neighbours in the same order.
             bit = {u: 1 << k for k, u in enumerate(table.variables)}
             steps = np.array([bit.get(u, 0) for u in near], np.int64)
-            _combine(one, zero, table.values, _sums(steps[:half]), _sums(steps[half:]))
-        chosen = np.zeros(-(-len(one) // 4), np.uint8)
-        _choose(one, zero, self.slack, chosen)
-        return one, chosen
+            _combine(ones, zeros, table.values, _sums(steps[:half]), _sums(steps[half:]))
+        chosen = np.zeros(-(-len(ones) // 4), np.uint8)
+        _choose(ones, zeros, self.slack, chosen)
+        return ones, chosen
 
 
 def _sums(numbers: np.ndarray) -> np.ndarray:
     """Returns the sums of all subsets; number k is in those whose index has bit k."""
-    found = np.zeros(1, numbers.dtype)
-    for number in numbers:
-        found = np.concatenate([found, found + number])
-    return found
+    sums = np.zeros(1, numbers.dtype)
+    for addend in numbers:
+        sums = np.concatenate([sums, sums + addend])
+    return sums
 
 
 @entered
-def _combine(one, zero, values, low, high):
+def _combine(ones, zeros, values, low, high):
     """Adds the values of a table to those with a variable 1 and 0; `low` and `high` are parts of
     places in it.
     """
     for h in range(high.shape[0]):
         for k in range(low.shape[0]):
-            place = high[h] + low[k]
+            index = high[h] + low[k]
             state = h * low.shape[0] + k
-            zero[state] += values[place]
-            one[state] += values[place + 1]
+            zeros[state] += values[index]
+            ones[state] += values[index + 1]
 
 
 @entered
-def _choose(one, zero, slack, choices):
-    """Puts the larger value into `one`, and notes whether it was that of 1, and whether they differ
-    by the slack.
+def _choose(ones, zeros, slack, choices):
+    """Puts the larger value into `ones`, and notes whether it was that of 1, and whether they
+    differ by the slack.
     """
-    for state in range(one.shape[0]):
-        difference = one[state] - zero[state]
+    for state in range(ones.shape[0]):
+        difference = ones[state] - zeros[state]
         code = np.uint8(difference > 0) | (np.uint8(abs(difference) <= slack) << 1)
         choices[state >> 2] |= code << (2 * (state & 3))
-        one[state] = max(one[state], zero[state])
+        ones[state] = max(ones[state], zeros[state])
 
 
 def enumeration(presolved: Presolved) -> Worker | None:
