@@ -34,7 +34,7 @@ ROOMS = {
     "chains": (6_900, 6_900),
     "experiment": (16_700, 16_700),
     "solving": (30_500, 31_647),
-    "sampling": (27_000, 27_396),
+    "sampling": (27_000, 27_399),
     "testing": (5_500, 5_500),
     "discs_plugin": (8_300, 8_300),
     "reproduction": (6_500, 6_500),

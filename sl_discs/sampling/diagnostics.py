@@ -63,8 +63,8 @@ class Verdict(NamedTuple):
 def _r_hat(means: Float64[np.ndarray, "M ..."], within, count: int):
     between = means.var(axis=0, ddof=1)
     with np.errstate(invalid="ignore", divide="ignore"):
-        found = np.sqrt((count - 1) / count + between / within)
-    return np.where(within > 0, found, np.where(between > 0, np.inf, 1.0))
+        ratio = np.sqrt((count - 1) / count + between / within)
+    return np.where(within > 0, ratio, np.where(between > 0, np.inf, 1.0))
 
 
 def worst_variables(bits: UInt8[np.ndarray, "C D W"], size: int) -> list[int]:
@@ -73,10 +73,10 @@ def worst_variables(bits: UInt8[np.ndarray, "C D W"], size: int) -> list[int]:
     """
     halves = _halves(bits)
     count = max(halves.shape[1], 1)
-    ones = np.zeros((len(halves), size))
+    sums = np.zeros((len(halves), size))
     for _, states in pieces(halves, size):
-        ones += states.sum(axis=1, dtype=np.int64)
-    means = ones / count
+        sums += states.sum(axis=1, dtype=np.int64)
+    means = sums / count
     within = (means * (1 - means)).mean(axis=0) * count / max(count - 1, 1)
     spread = _r_hat(means, within, count)
     return np.argsort(-spread, kind="stable")[:_WORST].tolist()
@@ -132,9 +132,9 @@ def _halves(values: Num[np.ndarray, "C D *shape"]) -> Num[np.ndarray, "M H *shap
 
 def _z_scores(values: Float64[np.ndarray, "M H"]) -> Float64[np.ndarray, "M H"]:
     """Returns normal quantiles of the ranks, equal values having their mean rank."""
-    _, place, counts = np.unique(values, return_inverse=True, return_counts=True)
+    _, rank, counts = np.unique(values, return_inverse=True, return_counts=True)
     ranks = np.cumsum(counts) - (counts - 1) / 2
-    return ndtri((ranks - 3 / 8) / (values.size + 1 / 4))[place].reshape(values.shape)
+    return ndtri((ranks - 3 / 8) / (values.size + 1 / 4))[rank].reshape(values.shape)
 
 
 def _r_hat_of(values: Float64[np.ndarray, "M H"]) -> float:
@@ -160,9 +160,9 @@ def effective_size(values: Float64[np.ndarray, "M H"]) -> float:
     correlations[0] = 1
     even, odd = correlations[: draws // 2 * 2].reshape(-1, 2).T
     positive = even + odd > 0
-    number = len(positive) if positive.all() else int(np.argmin(positive))
-    pairs = np.minimum.accumulate((even + odd)[:number])
-    after = max(0.0, float(even[number])) if number < len(even) else 0.0
+    last = len(positive) if positive.all() else int(np.argmin(positive))
+    pairs = np.minimum.accumulate((even + odd)[:last])
+    after = max(0.0, float(even[last])) if last < len(even) else 0.0
     return chains * draws / max(2 * float(pairs.sum()) - 1 + after, 1 / np.log10(chains * draws))
 
 
@@ -191,26 +191,26 @@ def least_ess(num_groups: int, tests: int) -> float:
     return LEAST_ESS / max(1.0, spread_by_chance(2 * num_groups, 0.5 / tests)) ** 0.75
 
 
-def spread_by_chance(number: int, chance: float = FALSE_ALARM) -> float:
+def spread_by_chance(count: int, chance: float = FALSE_ALARM) -> float:
     """Returns what the variance of so many means exceeds with this chance, over its expectation."""
-    return float(chdtri(number - 1, chance) / (number - 1))
+    return float(chdtri(count - 1, chance) / (count - 1))
 
 
-def above(found: float, limit: float, digits: int) -> str:
+def above(value: float, limit: float, digits: int) -> str:
     """Returns both numbers in words, the first at most as 99, with as many digits as tell them
     apart, and at least these.
     """
-    found = min(found, 99)
+    value = min(value, 99)
     for more in range(digits, 12):
-        if f"{found:.{more}f}" != f"{limit:.{more}f}":
+        if f"{value:.{more}f}" != f"{limit:.{more}f}":
             break
-    return f"{found:.{more}f}, above {limit:.{more}f}"
+    return f"{value:.{more}f}, above {limit:.{more}f}"
 
 
-def disagreement(found: Diagnostic) -> str:
+def disagreement(diagnostic: Diagnostic) -> str:
     """Returns in words what an R-hat above its limit shows."""
-    r_hat = above(found.r_hat, found.limit, 3)
-    return f"R-hat of {found.name} is {r_hat}: groups with different starts disagree"
+    r_hat = above(diagnostic.r_hat, diagnostic.limit, 3)
+    return f"R-hat of {diagnostic.name} is {r_hat}: groups with different starts disagree"
 
 
 def judge(
@@ -236,15 +236,15 @@ def judge(
         )
 
     def diagnosed(name: str, values: np.ndarray, tests: int) -> Diagnostic:
-        one = diagnose(name, values, effective, drawn.most_effective)
+        diagnostic = diagnose(name, values, effective, drawn.most_effective)
         if drawn.exact:  # there are no chains that could disagree
-            return one._replace(r_hat=math.nan)
-        return one._replace(limit=r_hat_limit(groups, one.ess_bulk, tests))
+            return diagnostic._replace(r_hat=math.nan)
+        return diagnostic._replace(limit=r_hat_limit(groups, diagnostic.ess_bulk, tests))
 
     scalars = [diagnosed(name, values, len(observables)) for name, values in observables.items()]
     variables = [
-        diagnosed(variable_name(labels[place]), column(drawn.bits, size, place), size)
-        for place in worst_variables(drawn.bits, size)
+        diagnosed(variable_name(labels[variable]), column(drawn.bits, size, variable), size)
+        for variable in worst_variables(drawn.bits, size)
     ]
     shares = []
     times = 1
@@ -252,12 +252,17 @@ def judge(
     is_known = effective is not None or drawn.most_effective < LEAST_ESS
     for some, tests in (scalars, 2 * len(scalars)), (variables, size):
         limit = LEAST_ESS if is_known else least_ess(groups, tests)
-        shares += [(min(one.ess_bulk, one.ess_tail) / limit, one.name, limit) for one in some]
-        reasons += [disagreement(one) for one in some if one.r_hat > one.limit][:1]
+        shares += [
+            (min(diagnostic.ess_bulk, diagnostic.ess_tail) / limit, diagnostic.name, limit)
+            for diagnostic in some
+        ]
+        reasons += [
+            disagreement(diagnostic) for diagnostic in some if diagnostic.r_hat > diagnostic.limit
+        ][:1]
     share, name, limit = min(shares)
     if share < 1 and not drawn.exact:
         times = 1 if drawn.remedy else math.ceil(1.2 / max(share, 1 / limit))
         more = f"draw about {times} times as many, or use another method"
-        said = f"the effective sample size of {name} is {share * limit:.0f}, below {limit:.0f}"
-        reasons.append(f"{said}: {drawn.remedy or more}")
+        reason = f"the effective sample size of {name} is {share * limit:.0f}, below {limit:.0f}"
+        reasons.append(f"{reason}: {drawn.remedy or more}")
     return (*scalars, *variables), Verdict(not reasons, tuple(reasons), times)

@@ -74,11 +74,11 @@ def outer_eigenvalues(
     operator = linalg.LinearOperator((size, size), matvec=times, matmat=times, dtype=np.float64)
     # The same start each time, so that draws are reproducible.
     start = np.random.default_rng(0).normal(size=size)
-    given = {"v0": start, "maxiter": _MOST_ITERATIONS}
+    options = {"v0": start, "maxiter": _MOST_ITERATIONS}
     try:
-        values, vectors = linalg.eigsh(operator, k=count, which="LA", **given)
+        values, vectors = linalg.eigsh(operator, k=count, which="LA", **options)
         least = linalg.eigsh(
-            operator, k=num_least, which="SA", tol=1e-3, return_eigenvectors=False, **given
+            operator, k=num_least, which="SA", tol=1e-3, return_eigenvectors=False, **options
         )
     except (linalg.ArpackNoConvergence, TimeoutError):
         return None
@@ -135,15 +135,15 @@ def _radius(pairs: sparse.csr_matrix, on_all: Float64[np.ndarray, "N"]) -> float
     for any w > 0.
     """
     weights = np.ones(len(on_all))
-    found = np.inf
+    radius = np.inf
     for _ in range(_INFLUENCE_ROUNDS):
         image = pairs @ weights + on_all * (weights.sum() - weights)
-        found = min(found, float((image / weights).max()))
-        if found < 1:
+        radius = min(radius, float((image / weights).max()))
+        if radius < 1:
             break
         weights = weights + image
         weights /= weights.max()
-    return found
+    return radius
 
 
 def find_directions(
@@ -162,11 +162,11 @@ def find_directions(
     values, vectors, least = outer
     widths = values[1:] - least
     narrow = np.flatnonzero(widths < NARROW)
-    number = 1 + int(narrow[0] if len(narrow) else np.argmax(-np.diff(values)))
+    count = 1 + int(narrow[0] if len(narrow) else np.argmax(-np.diff(values)))
     # J has no diagonal, so the eigenvalues sum to 0.
-    strengths = values[:number] + values[:number].sum() / (size - number)
+    strengths = values[:count] + values[:count].sum() / (size - count)
     return Directions(
-        vectors[:, :number] * np.sqrt(strengths), float(widths[number - 1]), values[: number + 1]
+        vectors[:, :count] * np.sqrt(strengths), float(widths[count - 1]), values[: count + 1]
     )
 
 
@@ -185,11 +185,11 @@ MOST_CELLS = {1: 1 << 16, 2: 1 << 10}
 
 def even_axes(box: Float64[np.ndarray, "r 2"], distance: float) -> list[Float64[np.ndarray, "_P"]]:
     """Midpoints of the cells into which a box is divided, in each direction."""
-    found = []
+    axes_found = []
     for low, high in box:
         count = min(MOST_CELLS[len(box)], max(8, int(np.ceil((high - low) / distance))))
-        found.append(low + (high - low) * (np.arange(count) + 0.5) / count)
-    return found
+        axes_found.append(low + (high - low) * (np.arange(count) + 0.5) / count)
+    return axes_found
 
 
 class DensityTable:
@@ -216,8 +216,8 @@ class DensityTable:
         independent estimates.
         """
         pooled = self.pooled.ravel()
-        apart = (self._shares - pooled) ** 2 / np.where(pooled > 0, pooled, 1.0)
-        squares = apart.sum(axis=1).mean()
+        squared = (self._shares - pooled) ** 2 / np.where(pooled > 0, pooled, 1.0)
+        squares = squared.sum(axis=1).mean()
         return float(len(self._shares) - 1) / squares if squares > 0 else float("inf")
 
     def hull(self, drop: float) -> Float64[np.ndarray, "r 2"]:
@@ -233,14 +233,17 @@ class DensityTable:
         """Returns the middle of the cell with the largest pooled density."""
         return self._middles(np.array(np.unravel_index(np.argmax(self.pooled), self.pooled.shape)))
 
-    def _middles(self, places: Int[np.ndarray, "*B r"]) -> Float64[np.ndarray, "*B r"]:
-        return np.stack([axis[places[..., k]] for k, axis in enumerate(self._axes)], axis=-1)
+    def _middles(self, cells: Int[np.ndarray, "*B r"]) -> Float64[np.ndarray, "*B r"]:
+        return np.stack([axis[cells[..., k]] for k, axis in enumerate(self._axes)], axis=-1)
 
     def sample(self, rng: np.random.Generator, draws: int) -> Float64[np.ndarray, "G draws r"]:
         """Returns independent draws from each density, uniform within a cell."""
         sums = np.cumsum(self._shares, axis=1)
         cells = np.stack(
-            [np.searchsorted(one, rng.random(draws) * one[-1], side="right") for one in sums]
+            [
+                np.searchsorted(cumulated, rng.random(draws) * cumulated[-1], side="right")
+                for cumulated in sums
+            ]
         )
         middles = self._middles(np.stack(np.unravel_index(cells, self.pooled.shape), axis=-1))
         return middles + (rng.random(middles.shape) - 0.5) * self._cell
@@ -292,11 +295,11 @@ class GradientFit:
     ) -> Float64[np.ndarray, "G *P"]:
         """Returns the functions whose gradients fit best, on the tensor product of axes."""
         coefficients = _stacked(gradients) @ self._inverse.T
-        found = np.pad(coefficients, [(0, 0), (1, 0)]).reshape(-1, *[self._degree + 1] * len(axes))
+        values = np.pad(coefficients, [(0, 0), (1, 0)]).reshape(-1, *[self._degree + 1] * len(axes))
         for k, axis in enumerate(axes):
             # The axis that is summed over goes, and that of the points comes last.
-            found = np.tensordot(found, self._polynomials(k, axis), (1, 1))
-        return found
+            values = np.tensordot(values, self._polynomials(k, axis), (1, 1))
+        return values
 
     def misfit(self, gradients: Float64[np.ndarray, "G Q r"]) -> float:
         """Returns how far the mean gradients are from what can be fitted: chi-squared for its
@@ -308,8 +311,8 @@ class GradientFit:
         mean = columns.mean(axis=0)
         error = columns.std(axis=0, ddof=1) / np.sqrt(len(columns))
         error = np.maximum(error, _EXACT_ENOUGH)
-        apart = (mean - self._matrix @ (self._inverse @ mean)) / error
-        return float(apart @ apart) / (self._matrix.shape[0] - self._matrix.shape[1])
+        deviation = (mean - self._matrix @ (self._inverse @ mean)) / error
+        return float(deviation @ deviation) / (self._matrix.shape[0] - self._matrix.shape[1])
 
 
 def _stacked(gradients: Float64[np.ndarray, "G Q r"]) -> Float64[np.ndarray, "G rQ"]:

@@ -165,22 +165,22 @@ def drawn_from(problem: Problem | LogDensity, options: SampleOptions) -> Samples
         run = _Run(problem, problem.terms(), options, bar, spent)
         if options.method == AUTO:
             return _choose(run)
-        found = run(options.method)
+        samples = run(options.method)
         if options.method != "chain" or mixes_fast(
             run.terms, options.lowest, lambda: total is None
         ):
-            return found
-        return dataclasses.replace(found, notes=(*found.notes, _UNCERTIFIED))
+            return samples
+        return dataclasses.replace(samples, notes=(*samples.notes, _UNCERTIFIED))
 
 
-def _temperatures(given: Any) -> float | tuple[float, ...]:
+def _temperatures(value: Any) -> float | tuple[float, ...]:
     """Returns one temperature as a float, and several as a tuple, in their order."""
-    found = real_array("temperature", given)
-    if found.ndim > 1 or not np.all((found > 0) & (found < np.inf)) or not found.size:
+    array = real_array("temperature", value)
+    if array.ndim > 1 or not np.all((array > 0) & (array < np.inf)) or not array.size:
         raise InputError(
-            f"temperature is {shown(given)}; expected numbers above 0, or one", "temperature"
+            f"temperature is {shown(value)}; expected a number above 0, or several", "temperature"
         )
-    return tuple(found.tolist()) if found.ndim else found.item()
+    return tuple(array.tolist()) if array.ndim else array.item()
 
 
 @dataclasses.dataclass(frozen=True)
@@ -287,18 +287,18 @@ class _Run:
         Without a number of draws or a time limit, it is run anew with more of them while they are
         worth too few.
         """
-        found = self._draw(method, chosen, part, 1)
+        samples = self._draw(method, chosen, part, 1)
         times = 1
         more = self.options.draws is None and self.options.time_limit is None
-        while more and found.verdict.times > 1 and not found.interrupted:
-            times *= found.verdict.times
+        while more and samples.verdict.times > 1 and not samples.interrupted:
+            times *= samples.verdict.times
             if times > _MOST_TIMES:
                 break
             try:
-                found = self._draw(method, chosen, part, times)
+                samples = self._draw(method, chosen, part, times)
             except KeyboardInterrupt:  # the draws so far are kept
-                return dataclasses.replace(found, interrupted=True)
-        return found
+                return dataclasses.replace(samples, interrupted=True)
+        return samples
 
     def request(self, method: str, times: int) -> Request:
         """Returns what a method is asked for: `times` as many draws as usual; InputError for what
@@ -365,7 +365,7 @@ class _Run:
             "evaluate_s": budget() - draw_s,
             "total_s": self.spent() + self.spent.compiling(),
         }
-        found = Samples(
+        samples = Samples(
             kind=problem.kind,
             name=problem.name,
             labels=problem.labels,
@@ -393,7 +393,7 @@ class _Run:
             seconds=timing,
             seed=request.seed,
         )
-        return found.judged_by_errors()
+        return samples.judged_by_errors()
 
 
 def grid_of(labels: Sequence[Hashable], shape: tuple[int, ...] = ()) -> tuple[int, ...] | None:
@@ -401,8 +401,8 @@ def grid_of(labels: Sequence[Hashable], shape: tuple[int, ...] = ()) -> tuple[in
     labels grids, or those of the matrices of a log-density with this shape of its states.
     """
     last = labels[-1]
-    if isinstance(last, tuple) and all(type(one) is int for one in last):
-        shape = tuple(one + 1 for one in last)
+    if isinstance(last, tuple) and all(type(size) is int for size in last):
+        shape = tuple(size + 1 for size in last)
         if math.prod(shape) != len(labels) or list(labels) != list(np.ndindex(shape)):
             return None
     return shape if len(shape) == 2 else None
@@ -410,25 +410,25 @@ def grid_of(labels: Sequence[Hashable], shape: tuple[int, ...] = ()) -> tuple[in
 
 def _limits(request: Request, drawn: Drawn, values: Float64[np.ndarray, "C D"]) -> list[str]:
     """Returns what speaks against draws with these values of f, whatever their evidence."""
-    found = []
+    limits = []
     terms = request.terms
     temperature = request.temperature
     if not drawn.exact:
         name = request.method.name
         sampler = request.method.sampler
         if not (sampler.exact and sampler.is_ergodic(terms.num_sites)):
-            found.append(
+            limits.append(
                 f"the sampler {name} is not exact with these settings, or does not reach every "
                 "state; change them, or use gibbs"
             )
-    apart = 0.0 if drawn.exact and isinstance(terms, Coefficients) else terms.resolution(values)
-    if apart > _MOST_APART * temperature:
-        found.append(
-            f"rounding changes f by up to {apart:.2g} in chains, at temperature {temperature:g}: "
+    error = 0.0 if drawn.exact and isinstance(terms, Coefficients) else terms.resolution(values)
+    if error > _MOST_APART * temperature:
+        limits.append(
+            f"rounding changes f by up to {error:.2g} in chains, at temperature {temperature:g}: "
             "scale large terms down, fix the variables that they decide, or, of a log-density, "
             "subtract a constant from fn, or return float64, with JAX_ENABLE_X64"
         )
-    return found
+    return limits
 
 
 # The most draws with a conflict, at a penalty that is meant to exclude them.
@@ -452,8 +452,8 @@ def _conflicts(
     share = (weights > 1e-9 * np.maximum(1, np.abs(values))).mean()
     if share == 0:
         return []
-    given = getattr(problem.source, "node_weights", None)
-    lightest = 1.0 if given is None else float(given[given > 0].min())
+    node_weights = getattr(problem.source, "node_weights", None)
+    lightest = 1.0 if node_weights is None else float(node_weights[node_weights > 0].min())
     enough = math.ceil(
         1 + request.temperature * math.log(problem.num_variables**2 / _HARDLY_ANY) / lightest
     )
@@ -524,10 +524,10 @@ def _choose(run: _Run) -> Samples:
     why = "auto: nothing is known of how fast a local sampler mixes here"
     for method, (applies, reason) in _TRIED.items():
         if isinstance(terms, Coefficients) and applies(request, is_over):
-            found = run(method, f"auto: {reason}", _TRIED_PART)
+            samples = run(method, f"auto: {reason}", _TRIED_PART)
             # More draws are enough, and a ladder would need them too.
-            needs_more = method == "chain" and 1 < found.verdict.times <= _FEW_TIMES
-            if found.reliable or found.interrupted or needs_more:
-                return found
-            why = f"auto: {method} was not enough ({found.verdict.reasons[0]})"
+            needs_more = method == "chain" and 1 < samples.verdict.times <= _FEW_TIMES
+            if samples.reliable or samples.interrupted or needs_more:
+                return samples
+            why = f"auto: {method} was not enough ({samples.verdict.reasons[0]})"
     return run("tempering", why)

@@ -58,20 +58,20 @@ def pieces(bits: UInt8[np.ndarray, "C D W"], size: int):
         yield here, unpacked(bits[:, here], size)
 
 
-def column(bits: UInt8[np.ndarray, "C D W"], size: int, place: int) -> Int8[np.ndarray, "C D"]:
+def column(bits: UInt8[np.ndarray, "C D W"], size: int, variable: int) -> Int8[np.ndarray, "C D"]:
     """Returns one variable of all draws."""
-    first = place // 8 * 8
-    return unpacked(bits, size, first, min(first + 8, size))[:, :, place - first]
+    first = variable // 8 * 8
+    return unpacked(bits, size, first, min(first + 8, size))[:, :, variable - first]
 
 
 def overlaps(bits: UInt8[np.ndarray, "C D W"], size: int) -> Float[np.ndarray, "C D"]:
     """Returns the overlap s.s'/N of each draw with that of the same number in the next group."""
     following = [*bits[1:], bits[0]]
-    apart = [
-        np.bitwise_count(one ^ other).sum(axis=1, dtype=np.int64)
-        for one, other in zip(bits, following, strict=True)
+    differences = [
+        np.bitwise_count(state ^ later).sum(axis=1, dtype=np.int64)
+        for state, later in zip(bits, following, strict=True)
     ]
-    return 1 - 2 * np.array(apart) / size
+    return 1 - 2 * np.array(differences) / size
 
 
 # The outcome of a method.
@@ -275,11 +275,11 @@ class Batches:
         counts = (self._lengths * values.shape[1]).reshape(-1, *[1] * (values.ndim - 2))
         means = (sums / counts).reshape(-1, *values.shape[2:])
         mean = np.tensordot(self._weights, means, 1)
-        number = len(means)
-        if number == 1:
+        count = len(means)
+        if count == 1:
             return mean, np.full(np.shape(mean), np.inf)
         squares = np.tensordot(self._weights**2, (means - mean) ** 2, 1)
-        return mean, self._inflation * np.sqrt(number / (number - 1) * squares)
+        return mean, self._inflation * np.sqrt(count / (count - 1) * squares)
 
     def shares(
         self, events: Num[np.ndarray, "C D *shape"]

@@ -65,8 +65,8 @@ def exact(terms: Terms, temperature: float, moments: bool = False) -> ExactLaw:
 
 def is_narrow(terms: Coefficients) -> bool:
     """Returns whether elimination takes about a second at most."""
-    found = _elimination(terms, _QUICK_WIDTH) if terms.num_sites <= _QUICK_VARIABLES else None
-    return found is not None and found.table_entries() <= _QUICK_ENTRIES
+    elimination = _elimination(terms, _QUICK_WIDTH) if terms.num_sites <= _QUICK_VARIABLES else None
+    return elimination is not None and elimination.table_entries() <= _QUICK_ENTRIES
 
 
 def _elimination(terms: Coefficients, most_width: int) -> Elimination | None:
@@ -126,14 +126,14 @@ class _Tables:
         self._order = elimination.order
         self._edges = edges
         self.sums = np.zeros(4 if moments else 1)
-        place = {v: k for k, v in enumerate(self._order)}
+        position = {v: k for k, v in enumerate(self._order)}
         nears = zip(self._order, elimination.neighbours, strict=True)
-        self._scope = {v: [v, *sorted(near, key=place.__getitem__)] for v, near in nears}
+        self._scope = {v: [v, *sorted(near, key=position.__getitem__)] for v, near in nears}
         # The couplings of a variable with later ones, and what was eliminated into its table.
         self._pairs: dict[int, list[tuple[int, int]]] = {v: [] for v in self._order}
-        for number, (u, v) in enumerate(edges.tolist()):
-            first, later = (u, v) if place[u] < place[v] else (v, u)
-            self._pairs[first].append((later, number))
+        for edge, (u, v) in enumerate(edges.tolist()):
+            first, later = (u, v) if position[u] < position[v] else (v, u)
+            self._pairs[first].append((later, edge))
         self._from: dict[int, list[int]] = {v: [] for v in self._order}
         self._odds: dict[int, np.ndarray] = {}
         sums: dict[int, np.ndarray] = {}
@@ -142,23 +142,23 @@ class _Tables:
             # Of log-weights, and of the moments.
             tables = np.zeros((len(self.sums), *(2,) * len(scope)))
             tables[:2, 1] += linear[v]
-            for later, number in self._pairs[v]:
-                place = tuple(1 if u in (v, later) else slice(None) for u in scope)
-                tables[(slice(2), *place)] += couplings[number]
+            for later, edge in self._pairs[v]:
+                position = tuple(1 if u in (v, later) else slice(None) for u in scope)
+                tables[(slice(2), *position)] += couplings[edge]
             for earlier in self._from[v]:
                 tables += sums.pop(earlier).reshape(
                     [-1, *(2 if u in self._scope[earlier] else 1 for u in scope)]
                 )
             table = tables[0]
             self._odds[v] = odds = table[1] - table[0]
-            found = np.logaddexp(table[0], table[1])[None]
+            summed = np.logaddexp(table[0], table[1])[None]
             if moments:
-                found = np.concatenate([found, _mixed(odds, tables[1:, 0], tables[1:, 1])])
+                summed = np.concatenate([summed, _mixed(odds, tables[1:, 0], tables[1:, 1])])
             if len(scope) > 1:
                 self._from[scope[1]].append(v)
-                sums[v] = found
+                sums[v] = summed
             else:
-                self.sums += found
+                self.sums += summed
 
     def sample(self, rng: np.random.Generator, draws: int) -> Int8[np.ndarray, "draws N"]:
         """Returns independent draws, the last variable first."""
@@ -173,7 +173,7 @@ class _Tables:
 
     def marginals(self) -> tuple[Float64[np.ndarray, "N 2"], Float64[np.ndarray, "M 2 2"]]:
         """Returns P(x_i = k), and P(x_a = k, x_b = l) of the pairs with a coupling."""
-        ones = np.empty((len(self._order), 2))
+        probabilities = np.empty((len(self._order), 2))
         joint = np.empty((len(self._edges), 2, 2))
         near_law = {v: np.ones(()) for v in self._order if len(self._scope[v]) == 1}
         for v in reversed(self._order):
@@ -181,13 +181,13 @@ class _Tables:
             odds = self._odds[v]
             near = near_law.pop(v)
             law = np.stack([near * expit(-odds), near * expit(odds)])
-            ones[v] = _summed(law, scope, [v])
-            for later, number in self._pairs[v]:
-                found = _summed(law, scope, [v, later])
-                joint[number] = found if self._edges[number, 0] == v else found.T
+            probabilities[v] = _summed(law, scope, [v])
+            for later, edge in self._pairs[v]:
+                pair_law = _summed(law, scope, [v, later])
+                joint[edge] = pair_law if self._edges[edge, 0] == v else pair_law.T
             for earlier in self._from[v]:
                 near_law[earlier] = _summed(law, scope, self._scope[earlier][1:])
-        return ones, joint
+        return probabilities, joint
 
 
 def _mixed(odds: np.ndarray, lower: np.ndarray, upper: np.ndarray) -> np.ndarray:
@@ -195,11 +195,11 @@ def _mixed(odds: np.ndarray, lower: np.ndarray, upper: np.ndarray) -> np.ndarray
     value, stacked.
     """
     chance = expit(odds)
-    other = expit(-odds)
-    found = other * lower + chance * upper
-    found[1] += other * chance * (upper[0] - lower[0]) ** 2
-    found[2] += chance * np.logaddexp(0, -odds) + other * np.logaddexp(0, odds)
-    return found
+    complement = expit(-odds)
+    mixture = complement * lower + chance * upper
+    mixture[1] += complement * chance * (upper[0] - lower[0]) ** 2
+    mixture[2] += chance * np.logaddexp(0, -odds) + complement * np.logaddexp(0, odds)
+    return mixture
 
 
 def _summed(law: np.ndarray, scope: list[int], kept: list[int]) -> np.ndarray:

@@ -92,16 +92,16 @@ def draw(request: Request, budget: Budget) -> Drawn:
     )
     engine, _ = choose_engine(request.engine, method.sampler, num_chains=0)
     shape = shape_of_one(terms, together)
-    found: list[np.ndarray] = []
+    batches: list[np.ndarray] = []
     wanted = groups * (request.draws_each or 2**31)
-    while sum(map(len, found)) < wanted and not (found and budget.is_over()):
+    while sum(map(len, batches)) < wanted and not (batches and budget.is_over()):
         # Each batch has its own random numbers, and ends with sign(Y) of each chain.
-        chains = Chains.of_one(terms, len(found), shape, method.sampler, engine, request.seed)
-        found.append(anneal(chains, method, settings).final[0, :, :size])
-        budget.advance(len(found[-1]))
-    states = np.concatenate(found)[:wanted]
+        chains = Chains.of_one(terms, len(batches), shape, method.sampler, engine, request.seed)
+        batches.append(anneal(chains, method, settings).final[0, :, :size])
+        budget.advance(len(batches[-1]))
+    states = np.concatenate(batches)[:wanted]
     reasons, worth, going_on = _assess_by_chains(
-        request, np.concatenate(found), levels * _SWEEPS_A_LEVEL
+        request, np.concatenate(batches), levels * _SWEEPS_A_LEVEL
     )
     if at_first > _MOST_AT_FIRST:
         reasons = (
@@ -116,7 +116,7 @@ def draw(request: Request, budget: Budget) -> Drawn:
         "chains": len(states),
         "levels": levels,
         "sweeps a level": _SWEEPS_A_LEVEL,
-        "steps": len(found) * steps * together + going_on,
+        "steps": len(batches) * steps * together + going_on,
     }
     note = (
         "each draw has the error of its posterior means: mode weights may be wrong where the "
@@ -145,11 +145,11 @@ def _assess_by_chains(
     # in any variable.
     direction = states[0]
     states = states[1:]
-    number = min(len(states), _BATCHES_THAT_GO_ON * _TOGETHER * request.groups)
-    chains = RecordedChains(request, number, stream=_STREAM)
-    chains.restart(states[:number])
+    count = min(len(states), _BATCHES_THAT_GO_ON * _TOGETHER * request.groups)
+    chains = RecordedChains(request, count, stream=_STREAM)
+    chains.restart(states[:count])
     chains.record(request.temperature, 1, -(-sweeps // 2))
-    fitting = int(np.clip(_RECORD_BYTES // (number * chains.size), _RECORDS, _MOST_RECORDS))
+    fitting = int(np.clip(_RECORD_BYTES // (count * chains.size), _RECORDS, _MOST_RECORDS))
     records = min(fitting, max(_RECORDS, sweeps // 2))
     later = chains.record(request.temperature, records, max(1, sweeps // (2 * records)))
     total = len(states)
@@ -169,9 +169,9 @@ def _assess_by_chains(
     then = np.stack([np.column_stack([observed(some), some]) for some in later.states])
     of_chains = then.mean(axis=0)
     hardly = 1e-9 + 1 / total
-    of_error = of_chains.var(axis=0) / number
+    of_error = of_chains.var(axis=0) / count
     change = np.abs(now - of_chains.mean(axis=0))
-    apart = float((change / np.maximum(np.sqrt(variance / total + of_error), hardly)).max())
+    deviation = float((change / np.maximum(np.sqrt(variance / total + of_error), hardly)).max())
     limit = float(-ndtri(FALSE_ALARM / (2 * len(now))))
     # In units of each observable's variance: what is left of the squared changes without their
     # noise.
@@ -184,9 +184,9 @@ def _assess_by_chains(
         reasons.append(
             "chains continued from the draws stay where they began: mode weights are unknown"
         )
-    if apart > limit:
+    if deviation > limit:
         reasons.append(
             "chains continued from the draws drift: the change of means in standard errors is "
-            f"{above(apart, limit, 1)}"
+            f"{above(deviation, limit, 1)}"
         )
     return tuple(reasons), worth, chains.steps

@@ -97,8 +97,8 @@ def applies(request: Request, is_over: Callable[[], bool]) -> bool:
     """
     assert isinstance(request.terms, Coefficients)
     spin = to_spin(request.terms, request.temperature)
-    found = find_directions(spin, is_over)
-    return found is not None and found.width < NARROW and not _too_large(spin, found.loadings)
+    axes = find_directions(spin, is_over)
+    return axes is not None and axes.width < NARROW and not _too_large(spin, axes.loadings)
 
 
 def draw(request: Request, budget: Budget) -> Drawn:
@@ -132,7 +132,7 @@ def _too_large(spin: SpinForm, loadings: Float64[np.ndarray, "N r"]) -> str:
 def _description(directions: Directions) -> dict:
     return {
         "directions": directions.loadings.shape[1],
-        "eigenvalues": ", ".join(f"{one:.3g}" for one in directions.eigenvalues),
+        "eigenvalues": ", ".join(f"{eigenvalue:.3g}" for eigenvalue in directions.eigenvalues),
         "width of the rest": round(directions.width, 3),
     }
 
@@ -353,7 +353,7 @@ class _Nodes:
         limit.
         """
         halves, within = (
-            np.concatenate([getattr(one, name) for one in self.halves])
+            np.concatenate([getattr(half, name) for half in self.halves])
             for name in ("means", "variances")
         )
         r_hat = np.sqrt(1 + halves.var(axis=0, ddof=1) / (within.mean(axis=0) + _HARDLY))
@@ -437,13 +437,13 @@ def _by_chains(spin: SpinForm, directions: Directions, request: Request, budget:
     wanted = request.draws_each or 2**31
     together = min(wanted, max(1, _TOGETHER // groups))
     chains = RecordedChains(rest.request, groups * together, stream=_STREAM - 1)
-    found: list[np.ndarray] = []
-    while sum(one.shape[1] for one in found) < wanted and not (found and budget.is_over()):
+    batches: list[np.ndarray] = []
+    while sum(batch.shape[1] for batch in batches) < wanted and not (batches and budget.is_over()):
         points = density.sample(rng, together)
         start = states[np.arange(groups)[:, None], near.query(points)[1]]
         chains.restart(start.reshape(-1, size), rest.fields(points.reshape(-1, points.shape[2])))
         chains.record(1.0, 1, burn)
-        found.append(chains.current().reshape(groups, together, size))
+        batches.append(chains.current().reshape(groups, together, size))
         budget.advance(groups * together)
     if directions.width >= NARROW:
         reasons.insert(
@@ -460,5 +460,5 @@ def _by_chains(spin: SpinForm, directions: Directions, request: Request, budget:
         "sweeps a draw": burn,
         "steps": rest.steps + chains.steps,
     }
-    bits = packed(np.concatenate(found, axis=1)[:, :wanted])
+    bits = packed(np.concatenate(batches, axis=1)[:, :wanted])
     return Drawn(bits, "group", how, tuple(reasons), log_z=log_z)

@@ -63,9 +63,9 @@ def paint_trace(samples: Samples, axes: Any) -> None:
     """Paints the value of each group by the number of the draw."""
     values = samples.group_values
     every = -(-values.shape[1] // _MOST_POINTS)
-    number = np.arange(0, values.shape[1], every)
+    steps = np.arange(0, values.shape[1], every)
     for group, row in enumerate(values[:_MOST_GROUPS]):
-        axes.plot(number, row[::every], linewidth=0.5, color=COLOURS[group % len(COLOURS)])
+        axes.plot(steps, row[::every], linewidth=0.5, color=COLOURS[group % len(COLOURS)])
     axes.set(xlabel="draw", ylabel=VALUE)
 
 

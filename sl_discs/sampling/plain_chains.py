@@ -61,8 +61,8 @@ def draw(request: Request, budget: Budget) -> Drawn:
     while True:
         recorded = chains.record(request.temperature, length)
         warm_up += length
-        found = diagnose("value", recorded.values.T)
-        if found.r_hat <= _AGREEMENT or length >= LAST_ROUND or budget.is_over():
+        diagnostic = diagnose("value", recorded.values.T)
+        if diagnostic.r_hat <= _AGREEMENT or length >= LAST_ROUND or budget.is_over():
             break
         length *= 2
     thinning = sweeps_a_draw(recorded.values, recorded.states)
@@ -129,18 +129,18 @@ def collect(
             raise
         budget.interrupted = True
     records, bits, spins = zip(*parts, strict=True)
-    found = Recorded.joined(list(records))
-    values = found.values[:, :: chains.rungs]
+    joined = Recorded.joined(list(records))
+    values = joined.values[:, :: chains.rungs]
     whole = done // every * every
 
-    def averaged(one: np.ndarray) -> np.ndarray:
-        means = one[:whole].reshape(-1, every, one.shape[1]).mean(axis=1, dtype=np.float64)
+    def averaged(rows: np.ndarray) -> np.ndarray:
+        means = rows[:whole].reshape(-1, every, rows.shape[1]).mean(axis=1, dtype=np.float64)
         return by_group(means, each).T
 
     averages = Averages(averaged(values), averaged(np.concatenate(spins)))
     at_draws = values[every - 1 :: every]
     recorded = by_group(at_draws, each).T
-    return found, Drawn(
+    return joined, Drawn(
         np.concatenate(bits, axis=1), "serial", {}, averages=averages, recorded=recorded
     )
 
@@ -155,8 +155,8 @@ def by_group(
     a group.
     """
     num_records, chains, *shape = records.shape
-    apart = records.reshape(num_records, chains // each, each, *shape)
-    return np.swapaxes(apart, 1, 2).reshape(num_records * each, chains // each, *shape)
+    groups = records.reshape(num_records, chains // each, each, *shape)
+    return np.swapaxes(groups, 1, 2).reshape(num_records * each, chains // each, *shape)
 
 
 def sums_of_spins(states: Int8[np.ndarray, "L C N"], count: int) -> Float32[np.ndarray, "L C K"]:
@@ -165,7 +165,7 @@ def sums_of_spins(states: Int8[np.ndarray, "L C N"], count: int) -> Float32[np.n
     weights = np.vstack([np.ones_like(signs[:1]), signs]).T.astype(np.float32)
     # One record at a time: all of them as floats would take gigabytes, and NumPy is slow at
     # products of integers.
-    return np.array([one.astype(np.float32) @ weights for one in states])
+    return np.array([batch.astype(np.float32) @ weights for batch in states])
 
 
 def sweeps_a_draw(values: Float[np.ndarray, "L C"], states: Int8[np.ndarray, "L C N"]) -> int:
@@ -175,7 +175,7 @@ def sweeps_a_draw(values: Float[np.ndarray, "L C"], states: Int8[np.ndarray, "L 
     Of the states, their sum counts, which is the magnetisation, and the sum with signs drawn once.
     """
     observed = np.concatenate([values[..., None], sums_of_spins(states, 2)], axis=2)
-    sizes = [diagnose("", one).ess_bulk for one in observed.T]
+    sizes = [diagnose("", series).ess_bulk for series in observed.T]
     return int(np.clip(np.ceil(values.size / max(min(sizes), 1)), 1, MOST_SWEEPS_A_DRAW))
 
 
@@ -327,7 +327,7 @@ class RecordedChains(Chains):
         while num_records > 0:
             count = min(most, num_records)
             if self.done + count * steps > _MOST_STEPS:
-                self._instance_ids = [one + _STREAMS for one in self._instance_ids]
+                self._instance_ids = [instance_id + _STREAMS for instance_id in self._instance_ids]
                 self.set_instance_ids(self._instance_ids)
                 self.prepare(self.program, 0)
             trace = self.advance(count, steps)

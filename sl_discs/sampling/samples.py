@@ -155,7 +155,9 @@ class Samples:
     def _batches(self, effective: float = math.inf) -> Batches:
         """Returns batches of draws that are worth at most so many independent ones."""
         least = min(
-            one.ess_bulk for one in self.diagnostics if one.name in (VALUE, MAGNETISATION, OVERLAP)
+            diagnostic.ess_bulk
+            for diagnostic in self.diagnostics
+            if diagnostic.name in (VALUE, MAGNETISATION, OVERLAP)
         )
         groups, draws = self.group_values.shape
         return Batches(groups, draws, self.dependence, min(least, effective))
@@ -193,17 +195,17 @@ class Samples:
                 means[here], errors[here] = batches.shares(
                     unpacked(self.bits, size, start, min(start + step, size))
                 )
-        found = zip(self.labels, means.tolist(), errors.tolist(), strict=True)
-        return {label: Estimate(mean, error) for label, mean, error in found}
+        rows = zip(self.labels, means.tolist(), errors.tolist(), strict=True)
+        return {label: Estimate(mean, error) for label, mean, error in rows}
 
     def marginal(self, label: Hashable, value: int = 1) -> Estimate:
         """Returns the probability that one variable has a value; InputError for an unknown label or
         value.
         """
-        place, number = self._event(label, value)
+        variable, value_index = self._event(label, value)
         if self.known is not None:
-            return Estimate(float(self.known.marginals[place, number]), 0.0)
-        events = column(self.bits, len(self.labels), place) == number
+            return Estimate(float(self.known.marginals[variable, value_index]), 0.0)
+        events = column(self.bits, len(self.labels), variable) == value_index
         return Estimate(*map(float, self._batches().shares(events.astype(float))))
 
     def pair_marginal(
@@ -219,16 +221,16 @@ class Samples:
             raise InputError(
                 f"{self.name}: values are {shown(values)}; expected one for each of two variables"
             )
-        one, k = self._event(first, values[0])
-        other, m = self._event(second, values[1])
+        u, k = self._event(first, values[0])
+        v, m = self._event(second, values[1])
         if self.known is not None:
             joint = self.known.joint
-            for pair, shares in ((one, other), joint[:, k, m]), ((other, one), joint[:, m, k]):
+            for pair, shares in ((u, v), joint[:, k, m]), ((v, u), joint[:, m, k]):
                 exact = shares[(self.known.pairs == pair).all(axis=1)]
                 if exact.size:
                     return Estimate(float(exact[0]), 0.0)
         size = len(self.labels)
-        both = (column(self.bits, size, one) == k) & (column(self.bits, size, other) == m)
+        both = (column(self.bits, size, u) == k) & (column(self.bits, size, v) == m)
         return self._estimate(f"P({first!r}, {second!r})", both.astype(float), True)
 
     def mean(self, observable: str = VALUE) -> Estimate:
@@ -246,14 +248,14 @@ class Samples:
         if self.known is not None:
             sign = -1.0 if observable == VALUE and not self.maximise else 1.0
             return Estimate(sign * self.known.mean(observable), 0.0)
-        found = self._batches().estimate(values)
-        if observable != VALUE and math.isnan(found.error):
-            found = found._replace(error=2 / self._batches().effective)
+        estimate = self._batches().estimate(values)
+        if observable != VALUE and math.isnan(estimate.error):
+            estimate = estimate._replace(error=2 / self._batches().effective)
         if observable != OVERLAP:
-            return found
+            return estimate
         # Groups have all overlaps in common.
         alone = self.dependence == "group" and len(self.bits) == 2
-        return found._replace(error=math.inf if alone else math.sqrt(2) * found.error)
+        return estimate._replace(error=math.inf if alone else math.sqrt(2) * estimate.error)
 
     def observable(self, name: str) -> Float64[np.ndarray, "C D"]:
         """Returns `value`, `magnetisation` or `overlap` of each draw; InputError for any other
@@ -305,7 +307,7 @@ class Samples:
         is infinite, and a warning says why.
 
         Raises:
-          InputError: the function returns another shape, or other than real numbers.
+          InputError: the function returns another shape, or other than finite real numbers.
         """
         function_of("function", function)
         size = len(self.labels)
@@ -314,35 +316,37 @@ class Samples:
         for _, states in pieces(self.bits, size):
             # Sums of a few weighted values would overflow the 8 bits of states.
             own = self._own(states).astype(np.int64)
-            found = np.asarray(function(own.reshape(-1, size)))
-            is_event = is_event and found.dtype == bool
-            if found.shape != (own.shape[0] * own.shape[1],) or found.dtype.kind not in "biuf":
+            rows = own.reshape(-1, size)
+            result = np.asarray(function(rows))
+            is_event = is_event and result.dtype == bool
+            fits = result.shape == (len(rows),) and result.dtype.kind in "biuf"
+            if not fits or not np.isfinite(result).all():
                 raise InputError(
-                    f"the function returned {found.dtype} of shape {found.shape}; "
-                    "expected a real number for each state"
+                    f"the function returned {result.dtype} of shape {result.shape}; expected a "
+                    "finite real number for each state"
                 )
-            parts.append(found.reshape(own.shape[:2]).astype(np.float64))
+            parts.append(result.reshape(own.shape[:2]).astype(np.float64))
         values = np.concatenate(parts, axis=1)
         return self._estimate(getattr(function, "__name__", "this function"), values, is_event)
 
     @functools.cached_property
     def _places(self) -> dict[Hashable, int]:
-        return {label: place for place, label in enumerate(self.labels)}
+        return {label: index for index, label in enumerate(self.labels)}
 
     def _event(self, label: Hashable, value: int) -> tuple[int, int]:
         """Returns the place of a variable, and the number of one of its values; InputError if there
         is none.
         """
         check_label(self.name, label)
-        place = self._places.get(label)
-        if place is None:
+        index = self._places.get(label)
+        if index is None:
             raise InputError(f"{self.name}: {shown(label)} is not a label")
         known = [-1, 1] if self.spins else [0, 1]
         if not isinstance(value, int | np.integer) or value not in known:
             raise InputError(
                 f"{self.name}: {label!r} is never {shown(value)}; expected {known[0]} or 1"
             )
-        return place, known.index(value)
+        return index, known.index(value)
 
     def to_dataframe(self, value: Hashable = VALUE):
         """Returns a pandas DataFrame with a row for each draw, and columns for the labels and the
@@ -395,7 +399,7 @@ class Samples:
             "curve": self.curve
             and {name: column.tolist() for name, column in self.curve._asdict().items()},
             "mean": {name: list(self.mean(name)) for name in (VALUE, MAGNETISATION, OVERLAP)},
-            "diagnostics": [one._asdict() for one in self.diagnostics],
+            "diagnostics": [diagnostic._asdict() for diagnostic in self.diagnostics],
             "seconds": dict(self.seconds),
             "seed": self.seed,
         }
@@ -439,15 +443,15 @@ class Samples:
             text = io.StringIO()
             rows = csv.writer(text, lineterminator="\n")
             rows.writerow(("variable", "probability", "error"))
-            rows.writerows((label, *one) for label, one in self.marginals.items())
+            rows.writerows((label, *part) for label, part in self.marginals.items())
             return write_text(path, text.getvalue())
         fields = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
         arrays = {name: fields.pop(name) for name in _ARRAYS}
         labels = fields.pop("labels")
         for group in _GROUPS:
-            one = fields.pop(group)
-            if one is not None:
-                arrays |= {f"{group}_{name}": leaf for name, leaf in one._asdict().items()}
+            part = fields.pop(group)
+            if part is not None:
+                arrays |= {f"{group}_{name}": leaf for name, leaf in part._asdict().items()}
         fields["labels"] = (
             None if isinstance(labels, range) else [plain_label(path, label) for label in labels]
         )
@@ -468,12 +472,12 @@ class Samples:
             labels = fields["labels"]
             for group, kind in _GROUPS.items():
                 own = {name: arrays.pop(f"{group}_{name}", None) for name in kind._fields}
-                fields[group] = None if all(one is None for one in own.values()) else kind(**own)
+                fields[group] = None if all(leaf is None for leaf in own.values()) else kind(**own)
             fields |= arrays | {
                 "labels": range(count) if labels is None else tuple(map(label_of, labels)),
                 "grid": None if fields["grid"] is None else tuple(fields["grid"]),
                 "log_z": None if fields["log_z"] is None else Estimate(*fields["log_z"]),
-                "diagnostics": tuple(Diagnostic(*one) for one in fields["diagnostics"]),
+                "diagnostics": tuple(Diagnostic(*value) for value in fields["diagnostics"]),
                 "verdict": Verdict(
                     fields["verdict"][0], tuple(fields["verdict"][1]), *fields["verdict"][2:]
                 ),
@@ -510,11 +514,14 @@ class Samples:
 _TITLES = "", "mean", "error", "R-hat", "limit", "ESS bulk", "ESS tail"
 _CURVE_TITLES = (
     "temperature",
-    *(
-        title
-        for name in ("value", "heat capacity", "log Z", "entropy")
-        for title in (name, "error")
-    ),
+    "value",
+    "error",
+    "heat capacity",
+    "error",
+    "log Z",
+    "error",
+    "entropy",
+    "error",
 )
 
 
@@ -522,8 +529,8 @@ def summary_lines(samples: Samples) -> list[str]:
     """Returns how the draws were made, notes, and the table of estimates with their evidence."""
     chosen = f" ({samples.chosen})" if samples.chosen else ""
     how = ", ".join(f"{name} {value}" for name, value in samples.how.items())
-    words = f"{len(samples):,} draws by {samples.method}{chosen}: {how}"
-    lines = [f"  {printable(line)}" for line in (words, *samples.notes)]
+    title = f"{len(samples):,} draws by {samples.method}{chosen}: {how}"
+    lines = [f"  {printable(line)}" for line in (title, *samples.notes)]
     tables = [[_TITLES, *estimates(samples)]]
     if samples.curve is not None:
         tables.append([_CURVE_TITLES, *_curve_rows(samples.curve)])
@@ -536,23 +543,24 @@ def estimates(samples: Samples) -> list[tuple[str, ...]]:
     """Returns the rows of means, of the value at other temperatures, of the variables with the
     largest R-hat and the least ESS, and of log Z.
     """
-    found = {one.name: one for one in samples.diagnostics}
+    by_name = {entry.name: entry for entry in samples.diagnostics}
     rows: list[tuple[str, ...]] = []
     for name in (VALUE, MAGNETISATION, OVERLAP):
-        rows.append((name, *numbers(samples.mean(name)), *_evidence(found.pop(name))))
+        rows.append((name, *numbers(samples.mean(name)), *_evidence(by_name.pop(name))))
     if samples.curve is not None:
         for temperature, value in zip(samples.curve.temperature, samples.curve.value, strict=True):
             name = value_at(temperature)
-            if name in found:
-                rows.append((name, *numbers(Estimate(*value)), *_evidence(found.pop(name))))
-    if found:
+            if name in by_name:
+                rows.append((name, *numbers(Estimate(*value)), *_evidence(by_name.pop(name))))
+    if by_name:
         known = {variable_name(label): label for label in samples.labels}
-        apart = max(found.values(), key=lambda one: -1.0 if math.isnan(one.r_hat) else one.r_hat)
-        least = min(found.values(), key=lambda one: min(one.ess_bulk, one.ess_tail))
-        for one in dict.fromkeys((apart, least)):
-            rows.append(
-                (f"P({one.name} = 1)", *numbers(samples.marginal(known[one.name])), *_evidence(one))
-            )
+        worst = max(
+            by_name.values(), key=lambda entry: -1.0 if math.isnan(entry.r_hat) else entry.r_hat
+        )
+        least = min(by_name.values(), key=lambda entry: min(entry.ess_bulk, entry.ess_tail))
+        for entry in dict.fromkeys((worst, least)):
+            share = numbers(samples.marginal(known[entry.name]))
+            rows.append((f"P({entry.name} = 1)", *share, *_evidence(entry)))
     if samples.log_z is not None:
         rows.append(("log Z", *numbers(samples.log_z), "", "", "", ""))
     return rows
@@ -566,22 +574,23 @@ def _curve_rows(curve: Curve) -> list[tuple[str, ...]]:
     return rows
 
 
-def numbers(found: Estimate) -> tuple[str, str]:
+def numbers(estimate: Estimate) -> tuple[str, str]:
     """Returns a mean to the digit of its error, and the error."""
-    if found.error == 0:
-        return f"{found.mean:.10g}", "exact"
-    if math.isnan(found.error):
-        return f"{found.mean:.10g}", "unknown: all draws agree"
-    if not math.isfinite(found.error):
-        return f"{found.mean:.6g}", "unknown"
-    digits = min(12, max(0, 1 - math.floor(math.log10(found.error))))
-    return f"{found.mean:,.{digits}f}", f"{found.error:,.{digits}f}"
+    if estimate.error == 0:
+        return f"{estimate.mean:.10g}", "exact"
+    if math.isnan(estimate.error):
+        return f"{estimate.mean:.10g}", "unknown: all draws agree"
+    if not math.isfinite(estimate.error):
+        return f"{estimate.mean:.6g}", "unknown"
+    digits = min(12, max(0, 1 - math.floor(math.log10(estimate.error))))
+    return f"{estimate.mean:,.{digits}f}", f"{estimate.error:,.{digits}f}"
 
 
-def _evidence(found: Diagnostic) -> tuple[str, ...]:
+def _evidence(diagnostic: Diagnostic) -> tuple[str, ...]:
     """Returns R-hat and its limit, empty where it has no meaning, and effective sample sizes."""
-    known = not math.isnan(found.r_hat)
+    known = not math.isnan(diagnostic.r_hat)
     r_hat = [
-        f"{one:.3f}" if known and not math.isnan(one) else "" for one in (found.r_hat, found.limit)
+        f"{value:.3f}" if known and not math.isnan(value) else ""
+        for value in (diagnostic.r_hat, diagnostic.limit)
     ]
-    return *r_hat, f"{found.ess_bulk:,.0f}", f"{found.ess_tail:,.0f}"
+    return *r_hat, f"{diagnostic.ess_bulk:,.0f}", f"{diagnostic.ess_tail:,.0f}"

@@ -72,9 +72,9 @@ def adapted_ladder(
 ) -> Float64[np.ndarray, "S"]:
     """Returns `rungs` inverse temperatures with equal increments of the barrier."""
     barrier = np.concatenate([[0.0], np.cumsum(np.maximum(rates, _LEAST_RATE))])
-    found = np.interp(np.linspace(0, barrier[-1], rungs), barrier, inverse)
-    found[[0, -1]] = inverse[[0, -1]]
-    return found
+    interpolated = np.interp(np.linspace(0, barrier[-1], rungs), barrier, inverse)
+    interpolated[[0, -1]] = inverse[[0, -1]]
+    return interpolated
 
 
 def best_number_of_rungs(rates: Float64[np.ndarray, "Q"]) -> int:
@@ -101,9 +101,9 @@ def round_trips(swaps: Bool[np.ndarray, "D L R"]) -> Int[np.ndarray, "L"]:
     source[:, :, 1:] -= swaps[:, :, :-1]
     replica = np.arange(ladders * rungs).reshape(ladders, rungs)
     ends = np.empty((num_records, 2, ladders), np.int64)
-    for number in range(num_records):
-        replica = replica.ravel()[source[number]]
-        ends[number] = replica[:, :: rungs - 1].T
+    for record in range(num_records):
+        replica = replica.ravel()[source[record]]
+        ends[record] = replica[:, :: rungs - 1].T
     # The visits of each replica to the ends, in their order: a trip ends with a visit to the
     # hottest rung that follows one to the coldest, unless the replica began there.
     order = np.argsort(ends, axis=None, kind="stable")
@@ -144,10 +144,10 @@ def log_ratios(
     """
     joined = np.concatenate(parts)
     starts = np.cumsum([0, *(len(part) for part in parts[:-1])])
-    found = np.empty(len(inverse) - 1)
+    ratios = np.empty(len(inverse) - 1)
     without = np.empty((len(parts), len(inverse) - 1))
     for rung, step in enumerate(np.diff(inverse)):
-        lower, upper = (step * joined[:, place].astype(np.float64) for place in (rung, rung + 1))
+        lower, upper = (step * joined[:, index].astype(np.float64) for index in (rung, rung + 1))
         least = min(lower.min(), upper.min())
         most = max(lower.max(), upper.max())
         ratio = optimize.brentq(
@@ -159,9 +159,9 @@ def log_ratios(
         excess = np.add.reduceat(below - above, starts)
         slopes = np.add.reduceat(below * (1 - below) + above * (1 - above), starts)
         moved = excess / np.maximum(slopes.sum() - slopes, 1e-300)
-        found[rung] = ratio
+        ratios[rung] = ratio
         without[:, rung] = np.clip(ratio - moved, least, most)
-    return found, without
+    return ratios, without
 
 
 def log_z_of_ladder(
@@ -326,14 +326,14 @@ def _adapted(request: Request, budget: Budget, is_over: Callable[[], bool]) -> t
     second ladder, pairs of ladders would not differ in their starts.
     """
     chains, searched = _begin(request, _STREAM, is_over)
-    for number in range(_ROUNDS):
+    for k in range(_ROUNDS):
         budget.check_interrupt()
         if is_over():
             break
-        recorded = chains.record(chains.temperatures, _FIRST_ROUND << number, is_over=is_over)
+        recorded = chains.record(chains.temperatures, _FIRST_ROUND << k, is_over=is_over)
         rates = rejection_rates(chains.inverse, chains.by_rung(recorded))
         rungs = best_number_of_rungs(rates)
-        if number == _ROUNDS - 1 or abs(rungs - chains.rungs) <= _ABOUT_RIGHT * chains.rungs:
+        if k == _ROUNDS - 1 or abs(rungs - chains.rungs) <= _ABOUT_RIGHT * chains.rungs:
             rungs = chains.rungs
         inverse = adapted_ladder(chains.inverse, rates, rungs)
         if rungs == chains.rungs:
@@ -341,7 +341,7 @@ def _adapted(request: Request, budget: Budget, is_over: Callable[[], bool]) -> t
         else:
             searched += chains.steps
             states = chains.states_near(inverse)
-            chains = _Ladders(request, inverse, _STREAM + 1 + number)
+            chains = _Ladders(request, inverse, _STREAM + 1 + k)
             chains.restart(states)
     return chains, searched
 
@@ -356,13 +356,13 @@ def _begin(
     inverse = 1 / request.temperature * np.linspace(0, 1, _FIRST_RUNGS) ** 2
     chains = _Ladders(request, inverse, stream, swaps)
     quenched = dispersed(request._replace(groups=chains.num_chains), is_over)
-    found = quenched.current()
-    states = (chains.current() if swaps else found).reshape(chains.ladders, len(inverse), -1)
+    starts = quenched.current()
+    states = (chains.current() if swaps else starts).reshape(chains.ladders, len(inverse), -1)
     cold = chains.ladders // 2
     # A large constant would hide which are best.
     terms = request.terms._replace(constant=0.0)
-    best = np.argsort(-terms.values(found), kind="stable")[:cold]
-    states[-cold:] = found[best, None]
+    best = np.argsort(-terms.values(starts), kind="stable")[:cold]
+    states[-cold:] = starts[best, None]
     chains.restart(states.reshape(-1, chains.size))
     return chains, quenched.steps
 
@@ -430,8 +430,8 @@ def _reasons(trips: np.ndarray) -> tuple[str, ...]:
             f"{trips.sum()} round trips between hottest and coldest rung, below "
             f"{_LEAST_ROUND_TRIPS}: draw more"
         )
-    apart = trips.var(ddof=1) / max(trips.mean(), 1e-9)
-    if apart > spread_by_chance(len(trips)):
+    spread = trips.var(ddof=1) / max(trips.mean(), 1e-9)
+    if spread > spread_by_chance(len(trips)):
         reasons.append(
             f"the ladders made {trips.min()} to {trips.max()} round trips, which is more than "
             "chance apart; some ladders may hold modes that others do not"

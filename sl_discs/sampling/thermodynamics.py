@@ -67,17 +67,17 @@ def ladder_curve(
         return np.array([_reweighted(values, mixture, temperature) for temperature in temperatures])
 
     of_all, of_others = log_ratios
-    others = (np.concatenate([*parts[:k], *parts[k + 1 :]]) for k in range(len(parts)))
-    without = np.array(list(map(points, others, of_others)))
+    without_part = (np.concatenate([*parts[:k], *parts[k + 1 :]]) for k in range(len(parts)))
+    without = np.array(list(map(points, without_part, of_others)))
     errors = np.sqrt((len(parts) - 1) * without.var(axis=0))
     joined = np.concatenate(parts)
-    found = points(joined, of_all)
-    found[:, 2:] += log_states[0]
+    curve = points(joined, of_all)
+    curve[:, 2:] += log_states[0]
     errors[:, 2:] = np.hypot(errors[:, 2:], log_states[1])
-    errors = np.hypot(errors, ROUNDING * found)
+    errors = np.hypot(errors, ROUNDING * curve)
     if joined.min() == joined.max():  # nothing bounds the values of other states
         errors = np.full_like(errors, np.nan)
-    return _curve(temperatures, found, errors)
+    return _curve(temperatures, curve, errors)
 
 
 def _reweighted(

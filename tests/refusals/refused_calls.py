@@ -322,6 +322,7 @@ REFUSALS |= {
     "samples, observable": drawn("mean", "energy level", named="observable"),
     "samples, label": drawn("marginal", "s99"),
     "samples, expectation": drawn("expectation", lambda states: states),
+    "samples, expectation that is none": drawn("expectation", lambda states: states[:, 0] / 0.0),
     "samples, suffix": drawn("save", "draws.json"),
     "plot, text": panels("swaps"),
     "plot, no panel": panels([]),
