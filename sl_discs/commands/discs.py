@@ -135,6 +135,12 @@ def _check_config(module: Any) -> None:
             f"{model.get('name')} needs an experiment config of its own; pass --config=FILE, "
             "such as discs/experiment/configs/mis/er_density.py"
         )
+    if config.experiment.chain_length < config.experiment.log_every_steps:
+        raise InputError(
+            "DISCS only looks at steps that it logs, every "
+            f"{config.experiment.log_every_steps}, of which there are none in "
+            f"{config.experiment.chain_length}; give a larger --config.experiment.chain_length"
+        )
     path = Path(config.model.get("data_path") or "", "params.pkl")
     if config.model.get("data_path") and not path.is_file():
         raise InputError(
@@ -160,16 +166,18 @@ def _fit_batches(config: ConfigDict) -> str:
     files = family.find_files(Path(model.data_root))
     if family.files is None or not files:
         return ""
-    given = config_flags.get_override_values(flags.FLAGS["config"]).get("experiment.num_models")
+    num_models = config_flags.get_override_values(flags.FLAGS["config"]).get(
+        "experiment.num_models"
+    )
     graphs, count = family.files.load(files, 0, 1)
-    most = given or model.num_models
+    most = num_models or model.num_models
     expected = model.get("num_instances")
     devices = jax.local_device_count() if config.experiment.run_parallel else 1
     size = min(most, -(-count // devices) * devices)
     if size == model.num_models and not expected:
         return ""
     # Sets drawn anew may exceed the largest sizes that are fixed in DISCS's config.
-    if expected == count and given is None and not graphs[0].generated:
+    if expected == count and num_models is None and not graphs[0].generated:
         return ""  # DISCS's own data, as its config has them
     # 0: as in the files.
     limits = dict.fromkeys(("max_num_nodes", "max_num_edges", "num_instances"), 0)
@@ -258,9 +266,8 @@ def _sweep(given: Given) -> int:
     discs main`.
 
     sl-discs discs sweep --sweep=discs/run_configs/co/mis/er_density_sampler_sweep.py --list
-    sl-discs discs sweep --sweep=discs/run_configs/co/mis/er_density_sampler_sweep.py
-    --data_root=./sco \
-        --samplers=gwg,sl_gwg -- --config.experiment.chain_length=2000
+    sl-discs discs sweep --sweep=discs/run_configs/co/mis/er_density_sampler_sweep.py \
+        --data_root=./sco --samplers=gwg,sl_gwg -- --config.experiment.chain_length=2000
 
     Arguments after `--`, --flag=value, are passed to every run. Each run saves into a folder of its
     own, named as by DISCS's launcher, which DISCS's plotting scripts read (`sl-discs discs plot`).
@@ -283,7 +290,7 @@ def _sweep(given: Given) -> int:
         raise InputError(f"--only: there is no run {unknown[0]!r}; the sweep has 1 to {count}")
     todo = [numbers[text] for text in chosen]
     with notice_of_end(signal.SIGINT, raises=True) as notice:
-        for place, number in enumerate(todo):
+        for index, number in enumerate(todo):
             folder = root / sweep.folder(number)
             arguments = discs_arguments(sweep, number, own.data_root, folder)
             command = [
@@ -301,7 +308,7 @@ def _sweep(given: Given) -> int:
             if not own.list and run_program(command, notice):
                 failed.append(number)
             if notice.given:
-                left = sorted({*failed, *todo[place:]})
+                left = sorted({*failed, *todo[index:]})
                 tell(f"stopped; --only={','.join(map(str, left))} performs the runs that are left")
                 return 128 + notice.signal
     if failed:
@@ -328,7 +335,7 @@ def _comparisons(sweep: Sweep, root: Path) -> list[str]:
         {flag: value for flag, value in run.items() if flag != SAMPLER} for run in sweep.runs
     )
     for first, second in pairs_of(list(zip(names, settings, strict=True))):
-        folders = [root / sweep.folder(place + 1) for place in (first, second)]
+        folders = [root / sweep.folder(position + 1) for position in (first, second)]
         localized, plain = (_best_ratios(folder / "results.pkl") for folder in folders)
         if localized is None or plain is None or len(localized) != len(plain):
             continue
@@ -413,14 +420,14 @@ def _written(folder: Path, pattern: str, start: float) -> list[Path]:
 
 def _run_folders(path: str = ".") -> list[str]:
     """Returns the names of the folders of runs; InputError if there is none."""
-    found = sorted(
+    folders = sorted(
         entry.name for entry in Path(path).iterdir() if entry.is_dir() and "=" in entry.name
     )
-    if not found:
+    if not folders:
         raise InputError(
             f"{path}: no folder of a run, such as 1_name='gwg'; `sl-discs discs sweep` writes them"
         )
-    return found
+    return folders
 
 
 plot = Command(

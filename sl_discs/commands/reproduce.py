@@ -34,31 +34,31 @@ from sl_discs.support.locks import FolderInUse
 from sl_discs.support.terminal import say
 
 FLAGS, define = own_flags()
-words = (
+help_text = (
     "smoke: two minutes on two cores; cpu: an hour, 10,000 steps on part of the graphs; full: "
     "all, for a GPU."
 )
-define.enum("profile", "smoke", list(cells.PROFILES), words)
+define.enum("profile", "smoke", list(cells.PROFILES), help_text)
 define.list(
     "datasets", None, "Datasets, such as mis/er_density/r-0.10; default: those of the profile."
 )
 define.list("methods", list(cells.METHODS), "Methods; ablation only uses the sl_ ones.")
-words = (
+help_text = (
     "Folder of given instances: DISCS's files, or archives. Default: none; random sets are "
     "generated."
 )
-define.string("data_root", None, words)
+define.string("data_root", None, help_text)
 define.string(
     "output", None, "Folder of the cells and the report; default: results/reproduce-PROFILE."
 )
-words = (
+help_text = (
     "In main, how localized methods read the paper: run, DISCS's annealing over the run; or "
     "level, the annealing anew in each of 512 levels with sigma=15, and beside it the same "
     "without tilt."
 )
-define.enum("reading", "run", ANNEALS, words)
-words = "In main, also run the settings of configs/sampler/tuned for each dataset and method."
-define.boolean("held_out", True, words)
+define.enum("reading", "run", ANNEALS, help_text)
+help_text = "In main, also run the settings of configs/sampler/tuned for each dataset and method."
+define.boolean("held_out", True, help_text)
 define.integer(
     "seeds", 1, "Runs of each cell, with seeds 0, 1, ..., which are averaged.", 1, upper_bound=1_000
 )
@@ -89,8 +89,8 @@ def _plan(what: str, choice: cells.Choice) -> tuple[list[_Work], list[str]]:
         elif what == "main":
             work.append((dataset, cells.main_cells(choice, dataset, methods, FLAGS.held_out)))
         else:
-            found, reasons = cells.ablation_cells(choice, dataset, methods)
-            work.append((dataset, found))
+            planned, reasons = cells.ablation_cells(choice, dataset, methods)
+            work.append((dataset, planned))
             left_out += reasons
     return work, left_out
 
@@ -157,5 +157,5 @@ def _reproduce(given: Given) -> int:
     return 0
 
 
-words = "the same command continues after the last cell"
-main = Command("main|ablation", __doc__, FLAGS, _reproduce, stopped=words)
+_STOPPED = "the same command continues after the last cell"
+main = Command("main|ablation", __doc__, FLAGS, _reproduce, stopped=_STOPPED)

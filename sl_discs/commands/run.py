@@ -1,8 +1,8 @@
 r"""Runs one benchmark experiment, with DISCS's flags.
 
 sl-discs run --config=configs/experiment/mis/er_density.py \
-    --model_config=configs/model/mis_config.py --model_config.graph_type=er_density
-    --model_config.cfg_str=r-0.10 \ --samplers=path_auxiliary,sl_path_auxiliary
+    --model_config=configs/model/mis_config.py --model_config.graph_type=er_density \
+    --model_config.cfg_str=r-0.10 --samplers=path_auxiliary,sl_path_auxiliary
 
 Fields of the three configs are overridden as in `--config.experiment.chain_length=2000`. Several
 samplers run on the same instances with the same seeds, and their paired differences are printed.
@@ -60,15 +60,16 @@ def _lines(meanings: Mapping[str, str]) -> str:
     return "\n".join(f"{name}: {meaning}" for name, meaning in meanings.items())
 
 
-words = _lines(section_of(Settings, "Attributes"))
+help_text = _lines(section_of(Settings, "Attributes"))
 _EXPERIMENT = _define_config(
-    "config", help_string=f"Experiment config. Fields, as --config.experiment.FIELD=VALUE:\n{words}"
+    "config",
+    help_string=f"Experiment config. Fields, as --config.experiment.FIELD=VALUE:\n{help_text}",
 )
-words = _lines(MODEL_FIELDS)
+help_text = _lines(MODEL_FIELDS)
 _MODEL = _define_config(
-    "model_config", help_string=f"Model config. Fields, as --model_config.FIELD=VALUE:\n{words}"
+    "model_config", help_string=f"Model config. Fields, as --model_config.FIELD=VALUE:\n{help_text}"
 )
-words = "\n".join(
+help_text = "\n".join(
     f"{name}: {', '.join(f'{field}={value}' for field, value in registered(name).fields.items())}"
     for name in base_samplers()
 )
@@ -76,27 +77,27 @@ _OF_LOCALIZATION = _lines(section_of(Localization, "Attributes"))
 _SAMPLER = _define_config(
     "sampler_config",
     help_string="Sampler config; with --samplers, the config of one of those samplers. Fields, as "
-    f"--sampler_config.FIELD=VALUE, with their defaults:\n{words}\n"
+    f"--sampler_config.FIELD=VALUE, with their defaults:\n{help_text}\n"
     f"Fields of sl_ samplers in addition to those of the base:\n{_OF_LOCALIZATION}",
     # So that a file may leave out fields, such as a file of DISCS those of localization;
     # build_method checks them.
     lock_config=False,
     accept_new_attributes=True,
 )
-words = (
+help_text = (
     "Names of samplers to compare. Each uses its defaults, or --sampler_config if that has its "
     "name. Fields of the latter given as --sampler_config.FIELD apply to every sampler that has "
     f"the field. Known: {', '.join(known_samplers())}."
 )
-define.list("samplers", None, words)
+define.list("samplers", None, help_text)
 define.enum(
     "engine", None, ENGINES, "Engine that runs the chains; short for --config.experiment.engine."
 )
-words = (
+help_text = (
     "Run only the K-th of N parts of the instances, such as 3/8; auto: that of this task of a "
     "Slurm job or array. The part that ends last writes the results."
 )
-define.string("part", None, words)
+define.string("part", None, help_text)
 define_arguments(FLAGS, run)
 define.boolean("run_local", False, "Save under ./results/<save_dir_name>, as DISCS does.")
 
@@ -136,12 +137,12 @@ def _samplers() -> dict[str, dict[str, Any]]:
             "it there, or give the config of one of these"
         )
     overridden = config_flags.get_override_values(FLAGS["sampler_config"])
-    found = []
+    chosen = []
     for name in names:
         known = method_fields(name)
         shared = {field: value for field, value in overridden.items() if field in known}
-        found.append(samplers.get(name, shared | {"name": name}))
-    return samplers_of(found)
+        chosen.append(samplers.get(name, shared | {"name": name}))
+    return samplers_of(chosen)
 
 
 def _set_of(experiment: dict[str, Any]) -> dict[str, Any]:
@@ -216,12 +217,12 @@ def _run(_) -> int:
     folder = _save_folder(request.settings, request.model, dataset.name, request.methods)
     # A signal that comes at the end must not end a finished run as if it had failed.
     with notice_of_end() as notice:
-        found = perform(request, dataset, folder, FLAGS.overwrite, notice)
-        if found.record is None:
-            say(found.note)
+        experiment = perform(request, dataset, folder, FLAGS.overwrite, notice)
+        if experiment.record is None:
+            say(experiment.note)
             return 0
-        say(found.summary())
-        if figure := or_warn(lambda: found.plot(folder / "trajectory.png")):
+        say(experiment.summary())
+        if figure := or_warn(lambda: experiment.plot(folder / "trajectory.png")):
             say(f"  {figure.name}")
     return 0
 

@@ -52,21 +52,25 @@ define.integer(
     "Number of the only run to perform or show, from 1; default: all.",
     lower_bound=1,
 )
-words = "Folder searched for DISCS's files, then for an archive; default: that of the model config."
-define.string("data_root", None, words)
-words = "Only these of the sweep's samplers; sl_gwg takes the settings of gwg. Renumbers the runs."
-define.list("samplers", None, words)
+help_text = (
+    "Folder searched for DISCS's files, then for an archive; default: that of the model config."
+)
+define.string("data_root", None, help_text)
+help_text = (
+    "Only these of the sweep's samplers; sl_gwg takes the settings of gwg. Renumbers the runs."
+)
+define.list("samplers", None, help_text)
 define.enum("executor", "local", ("local", "slurm"), "With run: who performs the runs.")
-words = (
+help_text = (
     "With --executor=slurm: number of jobs, each of which performs one run after the other; "
     "default: as many as runs are missing."
 )
-define.integer("parallel", None, words, lower_bound=1)
-words = (
+define.integer("parallel", None, help_text, lower_bound=1)
+help_text = (
     "With --executor=slurm: options of sbatch, in quotes, such as "
     "'--partition=gpu --gpus-per-node=1 --time=4:00:00'."
 )
-define.string("slurm", "", words)
+define.string("slurm", "", help_text)
 define.boolean("dry_run", False, "With run: print the commands, or the script for Slurm, instead.")
 define.boolean("retry", False, "With run: repeat failed runs.")
 
@@ -95,11 +99,11 @@ def _sweep(given: Given) -> int:
         lines = sweep_runs.collect(sweep, runs, root)
     else:
         sweep_file.check_runnable(
-            sweep, [one.number for one in runs], [one.arguments for one in runs]
+            sweep, [run.number for run in runs], [run.arguments for run in runs]
         )
-        for one in runs:
-            with errors_of(f"run {one.number}"):
-                check_flags(one.command[len(_PROGRAM) + 2 :])
+        for run in runs:
+            with errors_of(f"run {run.number}"):
+                check_flags(run.command[len(_PROGRAM) + 2 :])
         if ignored := sweep_file.left_out(sweep):
             tell(f"ignored fields, which only DISCS uses: {', '.join(ignored)}")
         sweep_runs.check_folders(runs)
@@ -128,25 +132,25 @@ def _run_of(sweep: Sweep, number: int, root: Path, extra: Mapping[str, str]) -> 
 def _command(more: Sequence[str]) -> str:
     """Returns the line of a shell that performs the same runs."""
     same = [FLAGS[name].serialize().splitlines() for name in _PASSED_ON if FLAGS[name].present]
-    words = [sys.executable, *_PROGRAM, "sweep", "run", *itertools.chain(*same)]
-    return shlex.join([*words, "--", *more] if more else words)
+    command = [sys.executable, *_PROGRAM, "sweep", "run", *itertools.chain(*same)]
+    return shlex.join([*command, "--", *more] if more else command)
 
 
 def _perform(sweep: Sweep, runs: Sequence[Run], root: Path, more: Sequence[str]) -> int:
     """Performs the missing runs here, submits jobs that do, or prints what would be done."""
     in_slurm = FLAGS.executor == "slurm"
     wanted = (MISSING, FAILED) if FLAGS.retry else (MISSING,)
-    todo = [one for one in runs if state_of(one).name in wanted]
+    todo = [run for run in runs if state_of(run).name in wanted]
     if not todo and (in_slurm or FLAGS.dry_run):
         say("nothing to do: all runs are done, running or failed (--retry repeats failed ones)")
         return 0
     script = ""
     if in_slurm:
-        jobs = FLAGS.parallel or len(todo)
+        jobs = min(FLAGS.parallel or len(todo), len(todo))
         folder = root / "slurm"
         script = sweep_runs.job_script(sweep.name, jobs, _command(more), folder, FLAGS.slurm)
     if FLAGS.dry_run:
-        commands = [shlex.join(["sl-discs", *one.command[len(_PROGRAM) + 1 :]]) for one in todo]
+        commands = [shlex.join(["sl-discs", *run.command[len(_PROGRAM) + 1 :]]) for run in todo]
         say(script.rstrip() or "\n".join(commands))
         return 0
     check_writable(root / "slurm" if in_slurm else root)
@@ -156,15 +160,11 @@ def _perform(sweep: Sweep, runs: Sequence[Run], root: Path, more: Sequence[str])
         say(f"{len(todo)} of {len(runs)} runs: {sweep_runs.submit(script)}")
         return 0
     ended = sweep_runs.perform_here(runs)
-    states = [(one, state_of(one)) for one in runs]
-    failed = [
-        f"[{one.number}] failed: {state.detail}" for one, state in states if state.name == FAILED
-    ]
-    counts = (
-        f"{sum(state.name == DONE for _, state in states)} of {len(runs)} runs are done, in {root}"
-    )
-    say("\n".join([*failed, *(["--retry repeats failed runs"] if failed else []), counts]))
-    return RESUME_ME if INTERRUPTED in ended else 1 if failed else 0
+    states = [state_of(run).name for run in runs]
+    failed = states.count(FAILED)
+    hint = f", {failed} failed; --retry repeats these" if failed else ""
+    say(f"{states.count(DONE)} of {len(runs)} runs are done, in {root}{hint}")
+    return RESUME_ME if INTERRUPTED in ended else int(failed > 0)
 
 
 main = Command(

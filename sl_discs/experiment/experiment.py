@@ -146,11 +146,11 @@ def _model_of(model: dict[str, Any], named: dict[str, Any]) -> dict[str, Any]:
         raise InputError(
             f"model_config has no field {unknown[0]!r}; known: {', '.join(MODEL_FIELDS)}"
         )
-    given = {field: value for field, value in model.items() if value is not None}
+    fields = {field: value for field, value in model.items() if value is not None}
     model = (
         {"name": "", "graph_type": "", "cfg_str": "_", "data_root": None, "penalty": PENALTY}
         | named
-        | given
+        | fields
     )
     for field in ("name", "graph_type", "cfg_str", "save_dir_name"):
         if not isinstance(model.get(field, ""), str):
@@ -163,7 +163,9 @@ def _model_of(model: dict[str, Any], named: dict[str, Any]) -> dict[str, Any]:
     # Covers have the graph types of independent sets.
     same_graphs = graph_types(expected["name"]) == graph_types(model["name"])
     if expected["graph_type"] != model["graph_type"] or not same_graphs:
-        of_config, of_model = (f"{one['name']}/{one['graph_type']}" for one in (expected, model))
+        of_config, of_model = (
+            f"{source['name']}/{source['graph_type']}" for source in (expected, model)
+        )
         raise InputError(
             f"--config is for {of_config}, but --model_config for {of_model}; correct "
             "model_config.graph_type, or "
@@ -296,25 +298,25 @@ def run(
     )
 
 
-def samplers_of(given: Any) -> dict[str, dict[str, Any]]:
+def samplers_of(samplers: Any) -> dict[str, dict[str, Any]]:
     """Returns the fields of each sampler by its own name, of names or mappings with a `name`."""
-    found: dict[str, dict[str, Any]] = {}
-    given = [given] if isinstance(given, str | Mapping) else given
-    if not given or not isinstance(given, list | tuple):
+    fields_by_name: dict[str, dict[str, Any]] = {}
+    samplers = [samplers] if isinstance(samplers, str | Mapping) else samplers
+    if not samplers or not isinstance(samplers, list | tuple):
         raise InputError(
-            f"samplers is {shown(given)}; expected a list of names, such as ['PAS', 'SL-PAS']"
+            f"samplers is {shown(samplers)}; expected a list of names, such as ['PAS', 'SL-PAS']"
         )
-    for one in given:
-        fields = dict(one) if isinstance(one, Mapping) else {"name": one}
+    for sampler in samplers:
+        fields = dict(sampler) if isinstance(sampler, Mapping) else {"name": sampler}
         if not isinstance(fields.get("name"), str):
             raise InputError(
-                f"samplers: {one!r} has no name; give a name such as 'PAS', or a dict with one"
+                f"samplers: {sampler!r} has no name; give a name such as 'PAS', or a dict with one"
             )
         name = own_name(fields["name"])
-        if name in found:
+        if name in fields_by_name:
             raise InputError(f"sampler {name!r} is named twice; name each once")
-        found[name] = fields | {"name": name}
-    return found
+        fields_by_name[name] = fields | {"name": name}
+    return fields_by_name
 
 
 def perform(
@@ -356,9 +358,15 @@ def perform(
     }
     if folder is not None:
         check_writable(folder)
-        if part.count > 1 and (folder / "results.json").exists() and not overwrite:
+        done = (folder / "results.json").exists()
+        if part.count > 1 and done and not overwrite:
             check_finished(folder, config, dataset.name)
             return Experiment(None, note=f"{part.label}: all parts are done and joined in {folder}")
+        if part.count == 1 and not done and not overwrite and (folder / "parts").exists():
+            raise InputError(
+                f"{folder}: parts of a run wait there to be joined; run the others with --part, or "
+                "give another save_root"
+            )
     with contextlib.ExitStack() as stack:
         own = None if folder is None else stack.enter_context(part.locked(folder))
         if folder is not None and not overwrite:
@@ -391,17 +399,17 @@ def perform(
         if folder is not None and part.count > 1:
             part.keep_records(folder, kind, samplers)
             stack.enter_context(part.joining(folder))
-            found = part.records(folder, kind)
-            if found[part.index - 1] is None:
+            records_of_part = part.records(folder, kind)
+            if records_of_part[part.index - 1] is None:
                 return Experiment(
                     None,
                     note=f"{part.label}: done; another part has joined the results in {folder}",
                 )
-            missing = [str(k) for k, records in enumerate(found, 1) if records is None]
+            missing = [str(k) for k, records in enumerate(records_of_part, 1) if records is None]
             if missing:
                 return Experiment(None, note=f"{part.label}: done; missing: {', '.join(missing)}")
             samplers = {
-                name: join_records([records[name] for records in found if records])
+                name: join_records([records[name] for records in records_of_part if records])
                 for name in samplers
             }
         devices = describe_devices(engines.values(), part.count)

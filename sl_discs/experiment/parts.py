@@ -41,6 +41,7 @@ _SLURM = (
     "NTASKS",
     "ARRAY_TASK_ID",
     "ARRAY_TASK_MIN",
+    "ARRAY_TASK_MAX",
     "ARRAY_TASK_COUNT",
     "ARRAY_TASK_STEP",
 )
@@ -64,8 +65,8 @@ class Part:
         """
         if text == "auto":
             return _part_of_task()
-        found = re.fullmatch(r"(\d{1,9})/(\d{1,9})", text)
-        part = Part(*map(int, found.groups())) if found else None
+        match = re.fullmatch(r"(\d{1,9})/(\d{1,9})", text)
+        part = Part(*map(int, match.groups())) if match else None
         if part is None or not 1 <= part.index <= part.count:
             raise InputError(
                 f"--part={text} is not a part; give K/N with K from 1 to N, such as 1/8, or auto "
@@ -126,10 +127,10 @@ class Part:
         """Saves the records of this part, which is done; arguments as in `records`."""
         arrays: dict[str, Any] = {}
         values = {name: dataclasses.asdict(sampler) for name, sampler in samplers.items()}
-        for number, fields in enumerate(values.values()):
-            arrays |= {f"{number}/{name}": fields.pop(name) for name in ARRAYS}
-            for place, instance in enumerate(fields["instances"]):
-                arrays[f"{number}/{place}"] = instance.pop("solution")
+        for row, fields in enumerate(values.values()):
+            arrays |= {f"{row}/{name}": fields.pop(name) for name in ARRAYS}
+            for column, instance in enumerate(fields["instances"]):
+                arrays[f"{row}/{column}"] = instance.pop("solution")
         content = {"part": self.label, "kind": kind, "samplers": values}
         write_document(self.folder(run) / _RECORDS, _FORMAT, arrays, content)
 
@@ -180,30 +181,32 @@ class Part:
 def _part_of_task() -> Part:
     """Returns the part of this task: the tasks of a job, of each job of an array in turn."""
     numbers = {name: os.environ.get(f"SLURM_{name}", "") for name in _SLURM}
-    if any(number and not re.fullmatch(r"\d{1,9}", number) for number in numbers.values()):
-        raise InputError(f"--part=auto: Slurm's variables are {shown(numbers)}; give K/N")
-    counted = {name: int(number) for name, number in numbers.items() if number}
+    for name, value in numbers.items():
+        if value and not re.fullmatch(r"\d{1,9}", value):
+            raise InputError(f"--part=auto: SLURM_{name} is {shown(value)}; give K/N")
+    counted = {name: int(value) for name, value in numbers.items() if value}
     tasks = counted.get("NTASKS", 1)
     jobs = counted.get("ARRAY_TASK_COUNT", 1)
     step = counted.get("ARRAY_TASK_STEP", 1)
     first = counted.get("ARRAY_TASK_MIN", 0)
     job = (counted.get("ARRAY_TASK_ID", first) - first) // step
+    last = (counted.get("ARRAY_TASK_MAX", first) - first) // step
     part = Part(job * tasks + counted.get("PROCID", 0) + 1, jobs * tasks)
-    if part.count == 1:
+    if part.count == 1 or part.index > part.count or last >= jobs:
         raise InputError(
-            "--part=auto: this is no task among several (SLURM_NTASKS, SLURM_ARRAY_TASK_COUNT); "
-            "start it with srun or in an array, or give K/N"
+            "--part=auto: this is no task among several, or the array has gaps (SLURM_NTASKS, "
+            "SLURM_ARRAY_TASK_COUNT); start it with srun or in an array from 1 to N, or give K/N"
         )
     return part
 
 
 def _restored(arrays: dict[str, Any], values: dict[str, Any]) -> dict[str, SamplerRecord]:
     samplers = {}
-    for number, (name, fields) in enumerate(values["samplers"].items()):
-        fields |= {field: arrays[f"{number}/{field}"] for field in ARRAYS}
+    for row, (name, fields) in enumerate(values["samplers"].items()):
+        fields |= {field: arrays[f"{row}/{field}"] for field in ARRAYS}
         fields["instances"] = [
-            InstanceRecord(**one, solution=arrays[f"{number}/{place}"])
-            for place, one in enumerate(fields["instances"])
+            InstanceRecord(**instance, solution=arrays[f"{row}/{column}"])
+            for column, instance in enumerate(fields["instances"])
         ]
         samplers[name] = SamplerRecord(**fields)
     return samplers

@@ -151,13 +151,13 @@ def commit() -> str:
     return head.stdout.strip() + ("+" if changes.stdout.strip() else "")
 
 
-def measured_by(**given: str) -> dict[str, Any]:
+def measured_by(**fields: str) -> dict[str, Any]:
     """Returns what a figure depends on that is measured now: commit, day, machine and versions,
     after what is given, such as its `command`.
     """
     day = datetime.date.today().isoformat()
     return {
-        **given,
+        **fields,
         "commit": commit(),
         "date": day,
         "machine": describe_machine(),
@@ -167,12 +167,12 @@ def measured_by(**given: str) -> dict[str, Any]:
 
 def how_measured(measured: Mapping[str, Any]) -> str:
     """Returns what `measured_by` returned for a command, as the last sentence of a report."""
-    words = [
+    parts = [
         f"{key} {value}"
         for key, value in measured.items()
         if key not in ("command", "date", "versions")
     ]
-    return f"`{measured['command']}`, {measured['date']}: {', '.join(words)}."
+    return f"`{measured['command']}`, {measured['date']}: {', '.join(parts)}."
 
 
 def describe_devices(engines: Iterable[Engine], num_parts: int = 1) -> str:
@@ -228,10 +228,10 @@ def check_finished(folder: Path, config: Mapping[str, Any], dataset: str) -> Non
     path = folder / "results.json"
     advice = "give another config.experiment.save_root, or --overwrite to replace them"
     try:
-        found = read_json(path)
-        if found is None:
+        content = read_json(path)
+        if content is None:
             return
-        theirs = found["config"] | {"dataset": found["dataset"]}
+        theirs = content["config"] | {"dataset": content["dataset"]}
         theirs["experiment"] = fields_of_results(theirs["experiment"])
     except (Damaged, KeyError, TypeError, AttributeError):
         raise InputError(f"{path}: results of another run: they cannot be read; {advice}") from None
@@ -316,11 +316,11 @@ def paired_differences(
     `values` are compared: `best_values` in units of the objective, or `percent_of_reference`, in
     percentage points, without which a pair is left out.
     """
-    found = {}
+    differences = {}
     for pair in (
         (f"sl_{name}", name) for name in record.samplers if f"sl_{name}" in record.samplers
     ):
         ours, theirs = (values(record.samplers[name]) for name in pair)
         if ours is not None and theirs is not None:
-            found[pair] = paired(ours, theirs)
-    return found
+            differences[pair] = paired(ours, theirs)
+    return differences

@@ -195,11 +195,13 @@ def _results_of(name: str, fields: dict[str, Any]) -> SamplerResults:
     if it is wrong.
     """
     instances = fields["instances"]
-    best = {one["name"]: real(f"best of {name}", one["best"]) for one in instances}
-    found = SamplerResults(best, real(f"chain_steps_per_s of {name}", fields["chain_steps_per_s"]))
+    best = {instance["name"]: real(f"best of {name}", instance["best"]) for instance in instances}
+    results = SamplerResults(
+        best, real(f"chain_steps_per_s of {name}", fields["chain_steps_per_s"])
+    )
     if not best or len(best) < len(instances):
         raise ValueError(f"instances of {name} that are missing or there twice")
-    return found
+    return results
 
 
 def discs_results(kind: GraphKind, sampler: SamplerRecord) -> dict[str, Any]:

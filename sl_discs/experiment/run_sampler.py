@@ -143,11 +143,11 @@ def plans_in_memory(
         plans = [plan_of(dataset, penalty, method, settings) for method in methods]
         if limit is None:
             return plans, ""
-        sizes = [(one.bytes_of(pack), pack) for one in plans for pack in one.packs]
+        sizes = [(plan.bytes_of(pack), pack) for plan in plans for pack in plan.packs]
         need, largest = max(sizes, key=lambda pair: pair[0])
         if need <= limit:
             break
-        at_once = max(one.at_once() for one in plans)
+        at_once = max(plan.at_once() for plan in plans)
         wanted = wanted or at_once
         at_once = min(at_once, count)
         if at_once == 1:
@@ -199,7 +199,7 @@ def run_sampler(
     value, acceptance, hops = np.zeros(
         (3, settings.chain_length // settings.log_every_steps, count)
     )
-    for number, pack in enumerate(plan.packs):
+    for index, pack in enumerate(plan.packs):
         positions = pack.positions
         terms = plan.terms(pack.filled)
         instance_ids = [dataset.index[k] for k in pack.filled]
@@ -207,7 +207,7 @@ def run_sampler(
             terms, instance_ids, pack.shape, plan.method.sampler, plan.engine, settings.seed
         )
         constants[pack.filled] = [term.constant for term in terms]
-        batch = f"batch {number + 1} of {len(plan.packs)}, " if len(plan.packs) > 1 else ""
+        batch = f"batch {index + 1} of {len(plan.packs)}, " if len(plan.packs) > 1 else ""
 
         def report(steps, chains=chains, positions=positions, batch=batch):
             words = ""
@@ -233,7 +233,7 @@ def run_sampler(
             settings,
             report,
             checkpoints=checkpoints,
-            part=f"{plan.method.name}-{number}",
+            part=f"{plan.method.name}-{index}",
             steps_per_call=plan.engine.visible_steps(plan.method.sampler, settings.chain_length),
         )
         compile_s += chains.compile_s
@@ -243,8 +243,8 @@ def run_sampler(
         value[:, positions] = trace.value[:, own].max(axis=2)
         acceptance[:, positions] = trace.acceptance[:, own].mean(axis=2, dtype=np.float64)
         hops[:, positions] = trace.hops[:, own].mean(axis=2, dtype=np.float64)
-        for place, k in enumerate(positions):
-            instances[k] = _verified(kind, dataset.graphs[k], outcome, place)
+        for position, k in enumerate(positions):
+            instances[k] = _verified(kind, dataset.graphs[k], outcome, position)
     return SamplerRecord(
         instances=[instances[k] for k in range(count)],
         trajectory=kind.sign * (np.maximum.accumulate(value, axis=0) + constants),
@@ -269,7 +269,7 @@ def _append(path: Path, **line: Any) -> None:
         file.write(json.dumps(line).encode() + b"\n")
 
 
-def _verified(kind: GraphKind, graph: Graph, outcome: Outcome, place: int) -> InstanceRecord:
+def _verified(kind: GraphKind, graph: Graph, outcome: Outcome, position: int) -> InstanceRecord:
     """Exact evaluation of the best, best logged and best final states of the chains of the instance
     in a place.
 
@@ -277,19 +277,19 @@ def _verified(kind: GraphKind, graph: Graph, outcome: Outcome, place: int) -> In
     """
     size = graph.num_nodes
     tops = [
-        states[place, np.argmax(values[place]), :size]
+        states[position, np.argmax(values[position]), :size]
         for values, states in (outcome.best, outcome.best_logged)
     ]
     of_tops = kind.evaluator(graph)(np.stack(tops))
-    of_final = kind.best_evaluator(graph)(outcome.final[place, :, :size])
-    found = Evaluated(*map(np.concatenate, zip(of_tops, of_final, strict=True)))
-    best = int(np.argmax(kind.sign * found.values))
+    of_final = kind.best_evaluator(graph)(outcome.final[position, :, :size])
+    evaluated = Evaluated(*map(np.concatenate, zip(of_tops, of_final, strict=True)))
+    best = int(np.argmax(kind.sign * evaluated.values))
     return InstanceRecord(
         name=graph.name,
-        best=float(found.values[best]),
-        best_logged=float(found.values[1]),
-        final=float(found.values[2]),
-        feasible=bool(found.feasible[best]),
+        best=float(evaluated.values[best]),
+        best_logged=float(evaluated.values[1]),
+        final=float(evaluated.values[2]),
+        feasible=bool(evaluated.feasible[best]),
         reference=graph.reference,
-        solution=found.states[best],
+        solution=evaluated.states[best],
     )

@@ -90,17 +90,17 @@ def other_than_published(
     """
     names = dataset.name.split("/")
     usual = published_tables()["settings"].get("/".join(names[:2]), {})
-    found = [
+    lines = [
         f"{name}={value}, not {usual[name]}"
         for name, value in fields.items()
         if value != usual.get(name, value)
     ]
     if count < FEWEST:
-        found.append(f"{count} instances, fewer than {FEWEST}")
+        lines.append(f"{count} instances, fewer than {FEWEST}")
     # Graphs of a set that is not random are often sorted by size.
     if find_family(*names).generator is None and count * stride <= 0.9 * dataset.total:
-        found.append("instances of a part of the set")
-    return found
+        lines.append("instances of a part of the set")
+    return lines
 
 
 # Columns of the summary, except for file paths and tables with long names.
@@ -233,20 +233,20 @@ def _published(record: ExperimentRecord, name: str) -> PublishedRow | None:
 
 def _changes(record: ExperimentRecord, name: str) -> str:
     usual = method_fields(name)
-    given = usual | record.config["samplers"][name]
-    return ", ".join(f"{field}={given[field]}" for field in usual if given[field] != usual[field])
+    fields = usual | record.config["samplers"][name]
+    return ", ".join(f"{field}={fields[field]}" for field in usual if fields[field] != usual[field])
 
 
 def _differences(record: ExperimentRecord, name: str) -> list[str]:
     sampler = record.samplers[name]
     fields = record.config["experiment"] | record.config["model"]
     count = len(sampler.instances)
-    found = other_than_published(record.dataset, count, record.settings.instance_stride, fields)
+    lines = other_than_published(record.dataset, count, record.settings.instance_stride, fields)
     if record.kind.in_percent and percent_of_reference(sampler) is None:
-        found.append("not every instance has a reference")
+        lines.append("not every instance has a reference")
     if changes := _changes(record, name):
-        found.append(f"{name} with {changes}")
-    return found
+        lines.append(f"{name} with {changes}")
+    return lines
 
 
 def _shown(record: ExperimentRecord, *names: str) -> list[PublishedRow] | None:
@@ -274,8 +274,10 @@ def _notes(record: ExperimentRecord) -> list[str]:
                 "graphs of the same family."
             )
     known = [name for name in record.samplers if _published(record, name)]
-    if others := dict.fromkeys(words for name in known for words in _differences(record, name)):
-        notes.append(f"Not the published experiment: {'; '.join(others)}.")
+    if differing := dict.fromkeys(
+        difference for name in known for difference in _differences(record, name)
+    ):
+        notes.append(f"Not the published experiment: {'; '.join(differing)}.")
     return [line for note in notes for line in textwrap.wrap(note, WIDTH)]
 
 
@@ -398,5 +400,5 @@ def _draw_best(
     margin = 0.08 * (top - bottom) or 1.0
     axes.set_ylim(sorted((kind.sign * (bottom - margin), kind.sign * (top + margin))))
     axes.tick_params(labelbottom=False)
-    place = "lower right" if kind.maximise else "upper right"
-    axes.legend(loc=place, framealpha=0.8, edgecolor="none", handlelength=1.8)
+    location = "lower right" if kind.maximise else "upper right"
+    axes.legend(loc=location, framealpha=0.8, edgecolor="none", handlelength=1.8)

@@ -88,8 +88,8 @@ def pairs_of(rows: Sequence[tuple[str, Mapping[str, Any]]]) -> list[tuple[int, i
     count.
     """
     return [
-        (place, other)
-        for (place, (name, settings)), (other, (base, own)) in itertools.permutations(
+        (position, base_position)
+        for (position, (name, settings)), (base_position, (base, own)) in itertools.permutations(
             enumerate(rows), 2
         )
         if name == localized_name(base)
@@ -120,16 +120,16 @@ def read_config(path: Path, example: str) -> dict[str, Any]:
         get_config = runpy.run_path(str(path)).get("get_config")
         if get_config is None:
             raise InputError(f"{path}: no get_config(); give a file such as {example}")
-        given = get_config()
+        config = get_config()
     except InputError:
         raise
     except (Exception, SystemExit) as error:
         raise InputError(f"{path}: cannot be run ({error_of_file(error)})") from error
-    if not isinstance(given, ConfigDict):
+    if not isinstance(config, ConfigDict):
         raise InputError(
-            f"{path}: get_config() returns a {type(given).__name__}; expected a ConfigDict"
+            f"{path}: get_config() returns a {type(config).__name__}; expected a ConfigDict"
         )
-    return given.to_dict()
+    return config.to_dict()
 
 
 def _config(path: Path) -> dict[str, Any]:
@@ -213,7 +213,7 @@ def with_overrides(sweep: Sweep, extra: Mapping[str, str]) -> Sweep:
     Raises:
       InputError: one would replace the values in which runs differ.
     """
-    given = {}
+    overrides = {}
     for flag, text in extra.items():
         values = [settings[flag] for settings in sweep.runs if flag in settings]
         if any(value != values[0] for value in values) or 0 < len(values) < len(sweep.runs):
@@ -222,11 +222,11 @@ def with_overrides(sweep: Sweep, extra: Mapping[str, str]) -> Sweep:
                 "leave it out"
             )
         try:
-            given[flag] = ast.literal_eval(text)
+            overrides[flag] = ast.literal_eval(text)
         except (ValueError, SyntaxError):
-            given[flag] = text
+            overrides[flag] = text
     runs = (
-        {flag: given.get(flag, value) for flag, value in settings.items()}
+        {flag: overrides.get(flag, value) for flag, value in settings.items()}
         for settings in sweep.runs
     )
     return dataclasses.replace(sweep, runs=tuple(runs))
@@ -305,10 +305,10 @@ def command_line(
     Configs are the project's own, but for those of the flags `named`.
     """
     own = [flag for flag in _CONFIGS if flag not in named]
-    found = {
+    parsed = {
         flag: find_config(value) if flag in own else value for flag, value in arguments.items()
     }
-    return [*(f"--{flag}={value}" for flag, value in found.items()), f"--{_SAVE_ROOT}={folder}"]
+    return [*(f"--{flag}={value}" for flag, value in parsed.items()), f"--{_SAVE_ROOT}={folder}"]
 
 
 def check_runnable(
@@ -319,12 +319,12 @@ def check_runnable(
 
     `arguments` are those of the runs with these numbers, from 1.
     """
-    for number, given in zip(numbers, arguments, strict=True):
-        check_data_root(given.get(_DATA_ROOT))
+    for number, argument in zip(numbers, arguments, strict=True):
+        check_data_root(argument.get(_DATA_ROOT))
         find_family(
-            given.get("model_config.name", sweep.set_of(number)[0]),
-            given["model_config.graph_type"],
-            given[_CFG_STR],
+            argument.get("model_config.name", sweep.set_of(number)[0]),
+            argument["model_config.graph_type"],
+            argument[_CFG_STR],
         )
         name = sweep.sampler_of(number)
         if own_name(name) not in known_samplers():
@@ -353,12 +353,12 @@ def find_config(config: str) -> str:
 
     A config is run, so files of the working directory that nobody has named do not count.
     """
-    found = Path(__file__).parents[2] / config
-    if not found.is_file() and found.parent.name != "sampler":
+    path = Path(__file__).parents[2] / config
+    if not path.is_file() and path.parent.name != "sampler":
         raise InputError(
-            f"there is no {found}; give --config=FILE, or run this in a checkout of the project"
+            f"there is no {path}; give --config=FILE, or run this in a checkout of the project"
         )
-    return str(found)
+    return str(path)
 
 
 def discs_arguments(sweep: Sweep, number: int, data_root: str, save_root: Path) -> list[str]:

@@ -151,16 +151,16 @@ def run_program(command: Sequence[str], notice: Notice, **streams: Any) -> int:
     """
     # In a session of its own: a terminal would interrupt it as well.
     with subprocess.Popen(command, start_new_session=True, **streams) as program:
-        told = False
+        is_told = False
         try:
             while True:
                 with contextlib.suppress(subprocess.TimeoutExpired):
                     return program.wait(_LOOK_S)
-                if notice.given and not told:
+                if notice.given and not is_told:
                     # No SIGTERM, which Slurm sends to each process of a job: a second one would end
                     # a program that saves its checkpoint.
                     program.send_signal(signal.SIGUSR1)
-                    told = True
+                    is_told = True
         except BaseException:
             program.kill()
             raise
@@ -378,25 +378,25 @@ def collect(sweep: Sweep, runs: Sequence[Run], folder: Path) -> list[str]:
     check_folders(runs)
     columns = varied(sweep)
     done = {run.number: read_results(run.results) for run in runs if _outcome_of(run).name == DONE}
-    found = [
+    collected = [
         pair
         for number, results in done.items()
         for pair in _rows(
             {"run": number} | {name: column[number - 1] for name, column in columns}, results
         )
     ]
-    if not found:
+    if not collected:
         raise InputError(
             f"{folder}: no run of the sweep is done; `run` performs them, `status` shows their "
             "state"
         )
-    rows = [row for row, _ in found]
+    rows = [row for row, _ in collected]
     titles = list(rows[0])
     text = io.StringIO(newline="")
     writer = csv.DictWriter(text, titles, lineterminator="\n")
     writer.writeheader()
     writer.writerows(rows)
-    pairs = _pairs(found, [name for name, _ in columns])
+    pairs = _pairs(collected, [name for name, _ in columns])
     paths = [
         write_text(folder / "collect.csv", text.getvalue()),
         write_json(
@@ -417,9 +417,9 @@ def collect(sweep: Sweep, runs: Sequence[Run], folder: Path) -> list[str]:
     )
     first = next(iter(done))
     usual = done[first].versions
-    if others := [number for number, results in done.items() if results.versions != usual]:
-        which = "; ".join(differences(usual, done[others[0]].versions))
-        numbers = ", ".join(map(str, others))
+    if differing := [number for number, results in done.items() if results.versions != usual]:
+        which = "; ".join(differences(usual, done[differing[0]].versions))
+        numbers = ", ".join(map(str, differing))
         notes.append(f"runs {numbers} had other versions than run {first}: {which}")
     return [*table, *notes, f"saved {', '.join(map(str, paths))}"]
 
@@ -429,8 +429,8 @@ def _rows(
 ) -> list[tuple[dict[str, Any], dict[str, float]]]:
     """Returns a row for each sampler of a run, and the best values of its instances."""
     rows = []
-    for name, one in results.samplers.items():
-        spread = one.spread
+    for name, result in results.samplers.items():
+        spread = result.spread
         row = {
             **settings,
             "sampler": name,
@@ -439,13 +439,16 @@ def _rows(
             "n": spread.n,
         }
         rows.append(
-            (row | {"chain_steps_per_s": one.chain_steps_per_s, "engine": results.engine}, one.best)
+            (
+                row | {"chain_steps_per_s": result.chain_steps_per_s, "engine": results.engine},
+                result.best,
+            )
         )
     return rows
 
 
 def _pairs(
-    found: Sequence[tuple[dict[str, Any], dict[str, float]]], settings: Sequence[str]
+    rows: Sequence[tuple[dict[str, Any], dict[str, float]]], settings: Sequence[str]
 ) -> list[dict[str, Any]]:
     """Returns each localized row beside its base's with the same of `settings`: means, paired
     difference and its error.
@@ -453,12 +456,12 @@ def _pairs(
     varied = [name for name in settings if name != "sampler"]
     named = [
         (row["sampler"], {name: row[name] for name in varied if row[name] is not None})
-        for row, _ in found
+        for row, _ in rows
     ]
     pairs = []
-    for place, other in pairs_of(named):
-        row, best = found[place]
-        base, best_of_base = found[other]
+    for position, base_position in pairs_of(named):
+        row, best = rows[position]
+        base, best_of_base = rows[base_position]
         if best.keys() == best_of_base.keys():
             gain = paired(
                 *(

@@ -178,8 +178,8 @@ class Cell:
 
     def label(self) -> str:
         """Returns the name of the cell in lists."""
-        words = ", ".join(filter(None, (self.protocol, self.setting)))
-        return f"{self.dataset.name} {self.method} ({words})"
+        text = ", ".join(filter(None, (self.protocol, self.setting)))
+        return f"{self.dataset.name} {self.method} ({text})"
 
     def command(self, data_root: str | None, dataset: Dataset) -> str:
         """Returns a line that runs this cell alone, with its first seed, in the folder that holds
@@ -260,7 +260,7 @@ class Choice:
         usual = dataset.experiment()
         steps = self.steps(dataset)
         # The graphs are chosen by the caller and are not part of the cell.
-        given = {
+        own_fields = {
             "chain_length": steps,
             "log_every_steps": min(steps, usual["log_every_steps"]),
             "batch_size": self.batch_size or usual["batch_size"],
@@ -268,7 +268,7 @@ class Choice:
             "engine": self.engine,
             "num_instances": None,
         }
-        settings = settings_from(usual | (tuned.experiment if tuned else {}) | given)
+        settings = settings_from(usual | (tuned.experiment if tuned else {}) | own_fields)
         fields = method_fields(method) | (tuned.sampler if tuned else {}) | (changes or {})
         if "K" in fields and "K" not in (changes or {}):
             # As many levels as fit into a short chain.

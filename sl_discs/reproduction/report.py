@@ -73,21 +73,21 @@ def rows_of(done: list[Done], data_root: str | None) -> list[dict[str, Any]]:
     """Returns a row for each cell; `done` has at most one cell of each dataset, method, protocol
     and setting.
     """
-    found = {
-        (one.dataset.name, one.cell.method, one.cell.protocol, one.cell.setting): one
-        for one in done
+    results = {
+        (cell.dataset.name, cell.cell.method, cell.cell.protocol, cell.cell.setting): cell
+        for cell in done
     }
     rows = []
-    for (name, method, protocol, setting), one in found.items():
-        row = _row(one, data_root)
+    for (name, method, protocol, setting), cell in results.items():
+        row = _row(cell, data_root)
         of_base = DEFAULTS if protocol in (LEVEL, NO_TILT) else protocol
-        base = found.get((name, method.removeprefix("sl_"), of_base, setting))
-        if base is not None and base is not one:
-            row["gain"] = _gain(one, base)
-            row["sl_over_base"] = base.result.chain_steps_per_s / one.result.chain_steps_per_s
-        unchanged = found.get((name, method, protocol, UNCHANGED))
+        base = results.get((name, method.removeprefix("sl_"), of_base, setting))
+        if base is not None and base is not cell:
+            row["gain"] = _gain(cell, base)
+            row["sl_over_base"] = base.result.chain_steps_per_s / cell.result.chain_steps_per_s
+        unchanged = results.get((name, method, protocol, UNCHANGED))
         if unchanged is not None:
-            row["change"] = _change(one, unchanged)
+            row["change"] = _change(cell, unchanged)
         rows.append(row)
     return rows
 
@@ -118,7 +118,8 @@ def _row(done: Done, data_root: str | None) -> dict[str, Any]:
     ]
     published_s = {} if differences else published_tables()["runtime_seconds"].get(name, {})
     seconds, of_base = (
-        published_s.get(PUBLISHED_NAMES.get(one)) for one in (method, method.removeprefix("sl_"))
+        published_s.get(PUBLISHED_NAMES.get(method_name))
+        for method_name in (method, method.removeprefix("sl_"))
     )
     return {
         "dataset": name,
@@ -160,40 +161,44 @@ def _differences(done: Done) -> list[str]:
     return other_than_published(dataset, len(dataset.graphs), stride_of(dataset), fields)
 
 
-def _gain(one: Done, base: Done) -> dict[str, Any]:
+def _gain(localized: Done, base: Done) -> dict[str, Any]:
     """Returns the mean over graphs of a method minus its base, with its interval, and the published
     difference.
 
     It is in the published unit, or else in per cent of the better of the two values on each graph.
     """
-    ours = in_published_unit(one)
+    ours = in_published_unit(localized)
     theirs = in_published_unit(base)
-    unit = graph_kind(one.dataset.problem).compared_unit
+    unit = graph_kind(localized.dataset.problem).compared_unit
     if ours is None or theirs is None:
-        values = np.stack([one.result.by_graph(), base.result.by_graph()])
+        values = np.stack([localized.result.by_graph(), base.result.by_graph()])
         ours, theirs = 100 * values / values.max(axis=0)
         unit = "% of the better one"
-    published = [published_row(cell.dataset.name, cell.method) for cell in (one.cell, base.cell)]
-    same = not (_differences(one) or _differences(base))
+    published = [
+        published_row(cell.dataset.name, cell.method) for cell in (localized.cell, base.cell)
+    ]
+    same = not (_differences(localized) or _differences(base))
     known = (
         published[0].mean - published[1].mean if same and published[0] and published[1] else None
     )
     return {**paired(ours, theirs).interval(), "unit": unit, "published": known}
 
 
-def _change(one: Done, unchanged: Done) -> dict[str, Any]:
+def _change(changed: Done, unchanged: Done) -> dict[str, Any]:
     """Returns the mean over graphs of a setting minus the defaults, and the published one, in per
     cent of the mean at the defaults.
     """
     values = unchanged.result.by_graph()
     scale = 100 / values.mean()
-    name = one.dataset.name
-    method = one.cell.method
-    published = [published_row(name, method, cell.setting) for cell in (one.cell, unchanged.cell)]
+    name = changed.dataset.name
+    method = changed.cell.method
+    published = [
+        published_row(name, method, cell.setting) for cell in (changed.cell, unchanged.cell)
+    ]
     known = (
         100 * (published[0].mean / published[1].mean - 1) if published[0] and published[1] else None
     )
-    change = paired(scale * one.result.by_graph(), scale * values)
+    change = paired(scale * changed.result.by_graph(), scale * values)
     return {"mean": change.mean, "se": change.se, "published": known}
 
 
@@ -295,19 +300,19 @@ def summary(rows: list[dict[str, Any]]) -> list[str]:
             row["dataset"]: row["not_compared"] for row in defaults if row["dataset"] not in sets
         }
         reasons = [f"{name} ({reason})" for name, reason in not_compared.items()]
-        words = f"{len(compared)} of the {published_cells()} published cells are compared here"
+        text = f"{len(compared)} of the {published_cells()} published cells are compared here"
         if compared:
             counts = sorted({row["n"] for row in compared})
             sizes = " to ".join(map(str, sorted({counts[0], counts[-1]})))
-            words += (
+            text += (
                 f": this project's defaults with DISCS's annealing, on {len(sets)} of the paper's "
                 f"sets, {sizes} graphs each"
             )
-        words += f"{listed(reasons, '; not compared: ')}."
+        text += f"{listed(reasons, '; not compared: ')}."
         if compared:
             drawn = [name for name, generated in sets.items() if generated]
-            words += f" Drawn anew from the paper's distribution: {', '.join(drawn) or 'none'}."
-        blocks += [words, levels_table(defaults)]
+            text += f" Drawn anew from the paper's distribution: {', '.join(drawn) or 'none'}."
+        blocks += [text, levels_table(defaults)]
     # Equal differences on all graphs have an interval of width zero, which means nothing.
     gains = [
         row
@@ -316,11 +321,11 @@ def summary(rows: list[dict[str, Any]]) -> list[str]:
     ]
     gains = [row for row in gains if row["protocol"] != NO_TILT]
     lines = []
-    for words, end, sign in ("above", 0, 1), ("below", 1, -1):
+    for text, end, sign in ("above", 0, 1), ("below", 1, -1):
         chosen = [row for row in gains if sign * row["gain"]["ci95"][end] > 0]
         names = [f"{row['dataset']} {row['method']} ({row['protocol']})" for row in chosen]
         lines.append(
-            f"- Localization's 95 % interval lies {words} zero in {len(chosen)} of {len(gains)} "
+            f"- Localization's 95 % interval lies {text} zero in {len(chosen)} of {len(gains)} "
             f"pairs{listed(names, ': ')} (one in forty is by chance)."
         )
     return [*blocks, "\n".join(lines if gains else [])]

@@ -149,20 +149,20 @@ class Runner:
         begin = time.perf_counter()
         content = identity(cell, dataset)
         result = load_result(self.folder, content)
-        words = "there already"
+        message = "there already"
         if result is None:
             [plan], _ = plans_in_memory(dataset, PENALTY, [cell.build()], cell.settings)
             locks = check_writable(self.folder / "locks")
             with only_run_in(locks, f"{path_of(self.folder, content).stem}.lock"):
                 # Another process may have run it since.
                 result = load_result(self.folder, content) or self._play(cell, plan, content)
-            words = (
+            message = (
                 f"{len(dataset.graphs)} graphs in {time.perf_counter() - begin:.1f} s, "
                 f"{result.chain_steps_per_s:,.0f} chain-steps/s"
             )
         self.done += 1
         mean = f"{result.best.mean():.3f}"
-        self.say(f"[{self.done}/{self.total}] {cell.label()}: mean {mean}, {words}")
+        self.say(f"[{self.done}/{self.total}] {cell.label()}: mean {mean}, {message}")
         return Done(cell, dataset, result)
 
     def _play(self, cell: Cell, plan: RunPlan, content: dict) -> CellResult:

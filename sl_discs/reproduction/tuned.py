@@ -27,13 +27,13 @@ def parse_dataset(text: str) -> Names:
     """Returns the names in `mis/er_density/r-0.10` or `maxclique/rb`; InputError if there is no
     such dataset.
     """
-    problem, *others = text.split("/")
-    if len(others) not in (1, 2):
+    problem, *rest = text.split("/")
+    if len(rest) not in (1, 2):
         raise InputError(
             f"--dataset={text} is not understood; write problem/graph_type/cfg_str, or the first "
             "two"
         )
-    names = problem, others[0], others[1] if len(others) > 1 else "_"
+    names = problem, rest[0], rest[1] if len(rest) > 1 else "_"
     find_family(*names)
     return names
 

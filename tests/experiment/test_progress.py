@@ -10,11 +10,10 @@ from sl_discs.support import terminal
 
 @pytest.fixture
 def at(monkeypatch):
-    """Sets the time in seconds; what compiles takes the first `compiling` ones."""
-    clock = {"now": 0.0, "compiling": 0.0}
+    """Sets the time in seconds."""
+    clock = {"now": 0.0}
     monkeypatch.setattr("tqdm.std.time", lambda: clock["now"])
-    monkeypatch.setattr(terminal, "_compiled", lambda: min(clock["now"], clock["compiling"]))
-    return lambda now, **more: clock.update(now=float(now), **more)
+    return lambda now: clock.update(now=float(now))
 
 
 @pytest.mark.parametrize(("resumed", "done"), [(0, (300, 600)), (200, (500, 800))])
@@ -41,14 +40,20 @@ def test_a_short_run_leaves_nothing_in_a_log(at, capsys):
     assert capsys.readouterr().err == ""
 
 
-def test_a_terminal_has_bars_and_estimates_leave_out_compilation(at, monkeypatch, capsys):
-    """100 s of compilation and 1 s a unit: a run of 200 units has 100 s left after 100."""
-    at(0, compiling=100.0)
-    with terminal.progress_bar(200) as advance:
-        for seconds, done in (0, 0), (200, 100):
-            at(seconds)
-            advance("gwg", done)
-    assert "01:40 left" in capsys.readouterr().err
+def test_estimates_forget_compilation(at, capsys):
+    """After 100 s of compilation and 1 s a unit, the last line is off by less than a quarter."""
+    with terminal.progress_bar(1_000) as advance:
+        advance("gwg", 0)
+        for unit in range(1, 901):
+            at(100 + unit)
+            advance("gwg", 1)
+    last = capsys.readouterr().err.splitlines()[-1]
+    done = int(last.split(": ")[1].split(" of ")[0])
+    minutes, seconds = map(int, last.split(", ")[1].split(" left")[0].split(":"))
+    assert 0.75 < (60 * minutes + seconds) / (1_000 - done) < 1.25
+
+
+def test_a_terminal_has_bars(at, monkeypatch):
     stream = io.StringIO()
     monkeypatch.setattr(stream, "isatty", lambda: True)
     monkeypatch.setattr(sys, "stderr", stream)
