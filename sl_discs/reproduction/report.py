@@ -251,8 +251,8 @@ of fewer than 8 graphs or of another part of a set have neither z nor published 
 
 `settings`: `defaults` are this project's with DISCS's annealing, chosen without a search; `held out` were tuned on
 training graphs; `level` has the annealing anew in each of 512 levels, with sigma=15, and `level, no tilt` is the same
-run without localization; others differ from the defaults (GEOM(2,1), K=256, sigma=10) in what they name. `minus base`
-is localization minus its base with the same settings (of `level`, minus the base at defaults), graphs and seeds, with
+run without localization; others differ from the defaults (GEOM(2,1), sigma=10, K=256 or as many levels as fit into the
+steps) in what they name. `minus base` is localization minus its base with the same settings (of `level`, minus the base at defaults), graphs and seeds, with
 Student's 95 % interval over graphs, in the unit of the set or, without references, in per cent of the better one; the
 paper gives no error of its difference.
 Seconds are for all graphs, without compilation; SL/base compares seconds per chain-step. The paper's seconds are for
