@@ -135,14 +135,14 @@ def _check_config(module: Any) -> None:
             f"{model.get('name')} needs an experiment config of its own; pass --config=FILE, "
             "such as discs/experiment/configs/mis/er_density.py"
         )
-    if config.experiment.chain_length < config.experiment.log_every_steps:
+    sizes = config.experiment
+    if sizes.evaluator == "co_eval" and sizes.chain_length < sizes.log_every_steps:
         raise InputError(
-            "DISCS only looks at steps that it logs, every "
-            f"{config.experiment.log_every_steps}, of which there are none in "
-            f"{config.experiment.chain_length}; give a larger --config.experiment.chain_length"
+            "no step would be logged; give a chain_length of at least experiment.log_every_steps"
         )
-    path = Path(config.model.get("data_path") or "", "params.pkl")
-    if config.model.get("data_path") and not path.is_file():
+    folder = config.model.get("data_path") or ""
+    path = Path(folder, "params.pkl")
+    if folder and not path.is_file():
         raise InputError(
             f"there is no {path}, the trained parameters of {config.model.name}; give their "
             "folder as --model_config.data_path=FOLDER, or train them with DISCS's discs/learning"

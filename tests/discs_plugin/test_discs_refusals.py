@@ -40,6 +40,16 @@ CASES = {
     "no experiment": (MIS, "--config=FILE"),
     "a family": ((*MIS, "--model_config.graph_type=foo"), "graph_type 'foo' of mis"),
     "a size": ((*MIS, "--model_config.cfg_str=_"), "model_config.cfg_str=_"),
+    "no logged step": (
+        (
+            *MIS,
+            "--config=discs/experiment/configs/mis/er_density.py",
+            "--model_config.graph_type=er_density",
+            "--model_config.cfg_str=r-0.10",
+            "--config.experiment.chain_length=50",
+        ),
+        "log_every_steps",
+    ),
     "not installed": ((MIS[0], f"{MODEL}text_infilling_config.py"), "text_infilling"),
     "no parameters": ((MIS[0], f"{MODEL}rbm_config.py"), "fashion_mnist-4-50/params.pkl"),
 }
