@@ -121,7 +121,7 @@ def wolff(
     clusters: int,
     drawn: Int8[np.ndarray, "D N"],
 ) -> int:
-    """Fills the draws of one chain by so many of Wolff's clusters, of a ferromagnet without fields.
+    """Fills the draws of one chain by `clusters` updates, of a ferromagnet without fields.
 
     Draws after a number of flipped sites would follow large clusters too often.
     """

@@ -286,7 +286,7 @@ def job_script(name: str, jobs: int, command: str, folder: Path, options: str) -
     wanted = {
         "job-name": name,
         "array": f"1-{jobs}",
-        "output": f"{folder.absolute()}/%A_%a.txt",
+        "output": f"{str(folder.absolute()).replace('%', '%%')}/%A_%a.txt",
         "open-mode": "append",
         "requeue": "",
         "signal": "B:USR1@120",

@@ -192,7 +192,7 @@ def least_ess(num_groups: int, tests: int) -> float:
 
 
 def spread_by_chance(count: int, chance: float = FALSE_ALARM) -> float:
-    """Returns what the variance of so many means exceeds with this chance, over its expectation."""
+    """Returns what the variance of `count` means exceeds with a chance, over its expectation."""
     return float(chdtri(count - 1, chance) / (count - 1))
 
 

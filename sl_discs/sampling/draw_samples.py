@@ -81,7 +81,7 @@ _GROUPS = {"chain": 16, "low_rank": 16}
 _USUAL_GROUPS = 8
 # Draws where no number is given, and by how much it may grow until there are enough effective ones.
 _USUAL_DRAWS, _MOST_TIMES = 1_000, 16
-# Where chains need so many times as many draws at most, `auto` tries no ladder.
+# Where chains need at most this many times their draws, `auto` tries no ladder.
 _FEW_TIMES = 4
 # The largest value and temperature of chains, whose numbers are in single precision.
 _LARGEST = 1e30

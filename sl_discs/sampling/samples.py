@@ -153,7 +153,7 @@ class Samples:
         return self.group_values.ravel()
 
     def _batches(self, effective: float = math.inf) -> Batches:
-        """Returns batches of draws that are worth at most so many independent ones."""
+        """Returns batches of draws that are worth at most `effective` independent ones."""
         least = min(
             diagnostic.ess_bulk
             for diagnostic in self.diagnostics

@@ -197,7 +197,7 @@ _SEARCH_PART, _WARM_UP_PART = 0.5, 0.3
 _ABOUT_RIGHT = 0.2
 # Of the first chains, which the others follow, and of those that tell whether ladders are needed.
 _STREAM, _PILOT = 16, 48
-# These count sums of spins, and forget their starts if they are worth so many independent draws
+# These count sums of spins, and forget their starts if they are worth this many independent draws
 # within the longest pilot.
 _SUMS, _FORGOTTEN, _LONGEST_PILOT = 4, 100, 2_048
 # With fewer round trips in total, modes that only tempering connects were hardly connected.

@@ -205,7 +205,7 @@ class Annealer:
         return Chains.of_one(terms, 0, shape, sampler, self.engine, options.seed)
 
     def most(self, seconds: float) -> float:
-        """Returns how many steps fit into so many seconds, by the rate of the last round."""
+        """Returns how many steps fit into `seconds`, by the rate of the last round."""
         return seconds / self.seconds_per_step
 
     def next_length(self, left: float, longest: int) -> int:

@@ -30,7 +30,7 @@ from sl_discs.solving.proofs import LocalSearch
 # that is added.
 _REST, _MORE_REST, _REST_PART = 2, 10, 0.01
 # Steps in vain for each variable after which some are flipped at random, and the part of them, but
-# at least so many.
+# the least number of them.
 _PATIENCE, _KICK_PART, _LEAST_KICK = 20, 0.1, 4
 # Nominal seconds of a step, for each variable and for each neighbour of one.
 _STEP_S, _SITE_S, _NEIGHBOUR_S = 1e-7, 1e-9, 1e-9

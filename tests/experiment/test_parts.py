@@ -162,6 +162,9 @@ def test_a_part_that_does_not_belong_to_the_others_is_refused_before_it_runs(tmp
     assert code == 0, err
     code, _, err = command("run", *run("2/2", *SHORT, "--config.experiment.seed=1"))
     assert code == 2 and "seed 0 there, 1 here" in err
+    # Nor does a run without parts take its place.
+    code, _, err = command("run", *run(None, *SHORT, "--config.experiment.seed=1"))
+    assert code == 2 and "--part" in err and not (tmp_path / "run" / "results.json").exists()
     # It leaves nothing that keeps the right part from running.
     assert command("run", *run("2/2", *SHORT))[0] == 0
     # The first part of too many finds its own share, but could never be joined with the others.

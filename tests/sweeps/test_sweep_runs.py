@@ -246,6 +246,8 @@ def test_no_line_of_the_script_is_from_a_value(tmp_path, option):
     for changes in ({"name": "a\n#SBATCH --uid=0"}, {"root": tmp_path / "a\nb"}):
         with pytest.raises(InputError):
             script_of(**{"root": tmp_path} | changes)
+    # Slurm writes logs to a folder of this name, not of a job's number.
+    assert "/50%% %%a/my logs/%A_%a.txt" in script_of(tmp_path / "50% %a")
 
 
 def put(tmp_path, monkeypatch, **programs):

@@ -58,6 +58,17 @@ def test_the_tables_of_the_paper_are_one_sweep():
         ({}, None),
         ({"SLURM_NTASKS": "1", "SLURM_PROCID": "0"}, None),
         ({"SLURM_NTASKS": "4", "SLURM_PROCID": "x"}, None),
+        ({"SLURM_NTASKS": "2", "SLURM_PROCID": "2"}, None),
+        # --array=1,2,7: the first of its tasks must not begin either.
+        (
+            {
+                "SLURM_ARRAY_TASK_ID": "1",
+                "SLURM_ARRAY_TASK_MIN": "1",
+                "SLURM_ARRAY_TASK_MAX": "7",
+                "SLURM_ARRAY_TASK_COUNT": "3",
+            },
+            None,
+        ),
     ],
 )
 def test_the_part_of_a_task_of_slurm(monkeypatch, variables, part):
