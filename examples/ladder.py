@@ -13,13 +13,7 @@ import sys
 import networkx as nx
 
 import sl_discs
-from sl_discs.sampling.pictures import (
-    paint_marginals,
-    paint_overlaps,
-    paint_round_trips,
-    paint_swaps,
-    paint_trace,
-)
+from sl_discs.sampling.pictures import layout
 from sl_discs.support.figures import save_figure
 
 SIDE, TEMPERATURE, FIELD = 16, 1.9, 0.002
@@ -38,19 +32,18 @@ def main(path: str) -> None:
     for samples in found:
         print(samples)
 
-    def paint(figure):
-        grid = figure.add_gridspec(3, 3)
-        for row, samples in enumerate(found):
-            left, right = figure.add_subplot(grid[row, :2]), figure.add_subplot(grid[row, 2])
-            paint_trace(samples, left, "magnetisation")
-            paint_overlaps(samples, right)
-            left.set_title(
-                f"{samples.method}: {'reliable' if samples.reliable else 'NOT reliable'}"
-            )
-        for column, paint_part in enumerate((paint_swaps, paint_round_trips, paint_marginals)):
-            paint_part(found[1], figure.add_subplot(grid[2, column]))
+    draws = ["trace", "magnetisation", "overlaps"]
+    rows = [
+        layout(found[0], draws),
+        layout(found[1], draws),
+        layout(found[1], ["swaps", "round_trips", "marginals"]),
+    ]
 
-    save_figure(path, (7.5, 6.0), paint)
+    def paint(figure):
+        for part, (_, paint_row) in zip(figure.subfigures(len(rows), 1), rows, strict=True):
+            paint_row(part)
+
+    save_figure(path, (8.7, 8.1), paint)
 
 
 if __name__ == "__main__":

@@ -59,7 +59,7 @@ from truths import (
 LIMIT = 5.0
 DRAWS = 2_000
 METHODS = "tempering", "chain", "auto"
-GROUPS = 8  # ladders of the pilot
+GROUPS = 8  # that a run asks for; the pilot has a number of ladders of its own
 # Kinds of targets: a verdict must be right on all but the last, of which nothing can be known, and
 # content with the first.
 EASY, MODES = "easy", "many modes"

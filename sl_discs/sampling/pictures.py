@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from jaxtyping import Float64, Num
 
-from sl_discs.sampling.drawn import MAGNETISATION, OVERLAP, VALUE, Curve
+from sl_discs.sampling.drawn import MAGNETISATION, OVERLAP, VALUE, Curve, Ladder
 from sl_discs.support.checks import shown
 from sl_discs.support.errors import InputError
 from sl_discs.support.figures import COLOURS
@@ -25,41 +25,66 @@ _MOST_POINTS, _MOST_GROUPS = 2_000, 8
 _MOST_BARS = 24
 _OVERLAP_BIN = 0.05
 
-Paint = Callable[["Samples", Any], None]
+Paint = Callable[[Any], None]
 
 
 def layout(
-    samples: Samples, panels: Sequence[str] | None
+    samples: Samples, names: Sequence[str] | None
 ) -> tuple[tuple[float, float], Callable[[Any], None]]:
     """Returns the size of a figure in inches, and a function that paints it.
 
     Args:
       samples: what it shows.
-      panels: names of `PANELS`, in one row; None for all that there are, in rows by topic.
+      names: of the panels, in one row; None for all that there are, in rows by topic.
 
     Raises:
       InputError: there is no such panel, or these draws have none.
     """
-    if panels is None:
-        rows = [[name for name in row if _exists(samples, name)] for row in _ROWS]
-    else:
-        rows = [_checked(samples, panels)]
-    rows = [row for row in rows if row]
-    width = 9.6 if panels is None else 0.6 + 2.7 * len(rows[0])
+    by_topic = _panels(samples)
+    rows = [list(row.values()) for row in by_topic]
+    width = 9.6
+    if names is not None:
+        known = {name: panel for row in by_topic for name, panel in row.items()}
+        if isinstance(names, str) or not names or not set(names) <= set(known):
+            raise InputError(
+                f"panels={shown(names)}: expected a list of names; there are {', '.join(known)}"
+            )
+        rows = [[known[name] for name in names]]
+        width = 0.6 + 2.7 * len(names)
 
     def paint(figure: Any) -> None:
         for part, row in zip(
             figure.subfigures(len(rows), 1, squeeze=False)[:, 0], rows, strict=True
         ):
-            for name, axes in zip(row, part.subplots(1, len(row), squeeze=False)[0], strict=True):
-                PANELS[name](samples, axes)
+            for panel, axes in zip(row, part.subplots(1, len(row), squeeze=False)[0], strict=True):
+                panel(axes)
         title = f"{samples.name}: {samples.method}, temperature {samples.temperature:g}"
         figure.suptitle(printable(title), fontsize=10)
 
     return (width, 2.7 * len(rows)), paint
 
 
-def paint_trace(samples: Samples, axes: Any) -> None:
+def _panels(samples: Samples) -> list[dict[str, Paint]]:
+    """Returns what paints each panel of these draws, by name, in rows by topic."""
+    rows: list[dict[str, Paint]] = [
+        {
+            "trace": functools.partial(_paint_trace, samples),
+            "values": functools.partial(_paint_values, samples),
+            "magnetisation": functools.partial(_paint_spins, samples, MAGNETISATION),
+            "overlaps": functools.partial(_paint_spins, samples, OVERLAP),
+        },
+        {"marginals": functools.partial(_paint_marginals, samples)},
+    ]
+    if samples.ladder is not None:
+        rows[1]["swaps"] = functools.partial(_paint_swaps, samples.ladder)
+        rows[1]["round_trips"] = functools.partial(_paint_round_trips, samples.ladder)
+    if samples.curve is not None:
+        names = "value", "heat_capacity", "entropy"
+        rows.append({name: functools.partial(_paint_curve, samples.curve, name) for name in names})
+    return rows
+
+
+def _paint_trace(samples: Samples, axes: Any) -> None:
     """Paints the value of each group by the number of the draw."""
     values = samples.group_values
     every = -(-values.shape[1] // _MOST_POINTS)
@@ -69,13 +94,13 @@ def paint_trace(samples: Samples, axes: Any) -> None:
     axes.set(xlabel="draw", ylabel=VALUE)
 
 
-def paint_values(samples: Samples, axes: Any) -> None:
+def _paint_values(samples: Samples, axes: Any) -> None:
     """Paints the distribution of values."""
     _histogram(samples.values, _bins(samples.values), axes, COLOURS[0])
     axes.set(xlabel="value", ylabel="probability")
 
 
-def _paint_spins(samples: Samples, axes: Any, name: str) -> None:
+def _paint_spins(samples: Samples, name: str, axes: Any) -> None:
     """Paints the distribution of the magnetisation, or P(q) of the overlap q, in bins of about .05,
     which all hold equally many of its values. Where P(q) has several peaks, draws of one mode
     differ from those of another.
@@ -87,7 +112,7 @@ def _paint_spins(samples: Samples, axes: Any, name: str) -> None:
     axes.set(xlim=(bins[0], bins[-1]), xlabel=name, ylabel="probability")
 
 
-def paint_marginals(samples: Samples, axes: Any) -> None:
+def _paint_marginals(samples: Samples, axes: Any) -> None:
     """Paints P(x = 1) of each variable.
 
     It is a map of a grid, otherwise bars with standard errors, or, of more than 24 variables, a
@@ -118,24 +143,20 @@ def paint_marginals(samples: Samples, axes: Any) -> None:
     axes.set_xticks(range(len(names)), names, rotation=45)
 
 
-def paint_swaps(samples: Samples, axes: Any) -> None:
+def _paint_swaps(ladder: Ladder, axes: Any) -> None:
     """Paints the acceptance of the swaps between neighbours of a ladder."""
-    assert samples.ladder is not None
-    _bars(samples.ladder.acceptance, axes, COLOURS[5])
+    _bars(ladder.acceptance, axes, COLOURS[5])
     axes.set(xlabel="pair of rungs, hottest first", ylabel="swap acceptance", ylim=(0, 1))
 
 
-def paint_round_trips(samples: Samples, axes: Any) -> None:
+def _paint_round_trips(ladder: Ladder, axes: Any) -> None:
     """Paints the round trips of each ladder, or of each pair that swaps clusters."""
-    assert samples.ladder is not None
-    _bars(samples.ladder.round_trips, axes, COLOURS[3])
+    _bars(ladder.round_trips, axes, COLOURS[3])
     axes.set(xlabel="group of ladders", ylabel="round trips")
     axes.locator_params(axis="y", integer=True)
 
 
-def _paint_curve(samples: Samples, axes: Any, name: str) -> None:
-    curve = samples.curve
-    assert isinstance(curve, Curve)
+def _paint_curve(curve: Curve, name: str, axes: Any) -> None:
     order = np.argsort(curve.temperature)
     mean, error = getattr(curve, name)[order].T
     error = np.where(np.isfinite(error), error, 0.0)
@@ -143,41 +164,6 @@ def _paint_curve(samples: Samples, axes: Any, name: str) -> None:
         curve.temperature[order], mean, yerr=error, marker="o", markersize=3, color=COLOURS[0]
     )
     axes.set(xlabel="temperature", ylabel=name.replace("_", " "))
-
-
-_CURVE = ("value", "heat_capacity", "entropy")
-PANELS: dict[str, Paint] = {
-    "trace": paint_trace,
-    "values": paint_values,
-    "magnetisation": functools.partial(_paint_spins, name=MAGNETISATION),
-    "overlaps": functools.partial(_paint_spins, name=OVERLAP),
-    "marginals": paint_marginals,
-    "swaps": paint_swaps,
-    "round_trips": paint_round_trips,
-    **{name: functools.partial(_paint_curve, name=name) for name in _CURVE},
-}
-_ROWS = (
-    ("trace", "values", "magnetisation", "overlaps"),
-    ("marginals", "swaps", "round_trips"),
-    _CURVE,
-)
-# The field of `Samples` without which there is no such panel.
-_NEEDS = dict.fromkeys(("swaps", "round_trips"), "ladder") | dict.fromkeys(_CURVE, "curve")
-
-
-def _checked(samples: Samples, panels: Sequence[str]) -> list[str]:
-    """Returns the names of panels; InputError for one that there is not."""
-    known = [name for name in PANELS if _exists(samples, name)]
-    if isinstance(panels, str) or not panels or not set(panels) <= set(known):
-        raise InputError(
-            f"panels={shown(panels)}: expected a list of names; there are {', '.join(known)}"
-        )
-    return list(panels)
-
-
-def _exists(samples: Samples, name: str) -> bool:
-    """Returns whether these draws have a panel."""
-    return name not in _NEEDS or getattr(samples, _NEEDS[name]) is not None
 
 
 def _bars(heights: Num[np.ndarray, "K"], axes: Any, colour: str) -> None:

@@ -99,21 +99,16 @@ def round_trips(swaps: Bool[np.ndarray, "D L R"]) -> Int[np.ndarray, "L"]:
     source = np.tile(np.arange(ladders * rungs), (num_records, 1)).reshape(swaps.shape)
     source[:, :, :-1] += swaps[:, :, :-1]
     source[:, :, 1:] -= swaps[:, :, :-1]
-    replica = np.arange(ladders * rungs).reshape(ladders, rungs)
-    ends = np.empty((num_records, 2, ladders), np.int64)
+    # Of the replica at each place: 0 before it was at the hottest rung, 1 after it, and -1 once it
+    # was at the coldest rung since.
+    stage = np.zeros(ladders * rungs, np.int8)
+    arrived = np.empty((num_records, ladders), np.int8)
     for record in range(num_records):
-        replica = replica.ravel()[source[record]]
-        ends[record] = replica[:, :: rungs - 1].T
-    # The visits of each replica to the ends, in their order: a trip ends with a visit to the
-    # hottest rung that follows one to the coldest, unless the replica began there.
-    order = np.argsort(ends, axis=None, kind="stable")
-    visitor = ends.ravel()[order]
-    hot = np.broadcast_to([[False], [True]], ends.shape).ravel()[order]
-    same = visitor[1:] == visitor[:-1]
-    back = visitor[1:][same & hot[1:] & ~hot[:-1]]
-    began_cold = visitor[np.append(True, ~same) & ~hot]
-    trips = np.bincount(back // rungs, minlength=ladders)
-    return trips - np.bincount(began_cold[np.isin(began_cold, back)] // rungs, minlength=ladders)
+        stage = stage[source[record].ravel()]
+        arrived[record] = stage[rungs - 1 :: rungs]
+        stage[rungs - 1 :: rungs] = 1
+        stage[::rungs] = -abs(stage[::rungs])
+    return (arrived < 0).sum(axis=0)
 
 
 # log Z from the values of f at the temperatures of a ladder: Bennett's acceptance ratio between
@@ -197,9 +192,9 @@ _SEARCH_PART, _WARM_UP_PART = 0.5, 0.3
 _ABOUT_RIGHT = 0.2
 # Of the first chains, which the others follow, and of those that tell whether ladders are needed.
 _STREAM, _PILOT = 16, 48
-# These count sums of spins, and forget their starts if they are worth this many independent draws
-# within the longest pilot.
-_SUMS, _FORGOTTEN, _LONGEST_PILOT = 4, 100, 2_048
+# So many of these count sums of spins, and forget their starts if they are worth this many
+# independent draws within the longest pilot.
+_PILOTS, _SUMS, _FORGOTTEN, _LONGEST_PILOT = 8, 4, 100, 2_048
 # With fewer round trips in total, modes that only tempering connects were hardly connected.
 _LEAST_ROUND_TRIPS = 20
 _MOST_MOMENTS_FOR_LOG_Z = 2_000
@@ -243,6 +238,7 @@ class _Ladders(RecordedChains):
             stream=stream,
             clusters=clusters,
         )
+        self.request = request
         self.inverse = inverse
         self.ladders = request.groups
 
@@ -256,17 +252,21 @@ class _Ladders(RecordedChains):
         """Returns the values [D, C, R], the hottest rung first."""
         return recorded.values.reshape(-1, self.ladders, self.rungs)[:, :, ::-1]
 
-    def states_near(self, inverse: np.ndarray) -> np.ndarray:
-        """Returns, for each rung of other ladders, the states at the nearest temperature."""
+    def followed_by(self, inverse: np.ndarray, stream: int) -> _Ladders:
+        """Returns ladders with other rungs, which start from the states at the nearest
+        temperature.
+        """
+        following = _Ladders(self.request, inverse, stream, self.rungs > 1)
         nearest = np.abs(inverse[::-1, None] - self.inverse[::-1]).argmin(axis=1)
-        return (
-            self.current().reshape(self.ladders, self.rungs, -1)[:, nearest].reshape(-1, self.size)
-        )
+        states = self.current().reshape(self.ladders, len(self.inverse), -1)[:, nearest]
+        following.restart(states.reshape(-1, self.size))
+        following.steps = self.steps
+        return following
 
 
 def draw(request: Request, budget: Budget) -> Drawn:
     """Draws from the coldest rung of every ladder."""
-    chains, searched = _adapted(request, budget, budget.after(_SEARCH_PART))
+    chains = _adapted(request, budget, budget.after(_SEARCH_PART))
     # Ladders of a group.
     each = 2 if chains.clusters else 1
     warm = chains.record(chains.temperatures, _LAST_ROUND, is_over=budget.after(_WARM_UP_PART))
@@ -295,7 +295,7 @@ def draw(request: Request, budget: Budget) -> Drawn:
         "rungs with cluster moves": chains.clusters,
         "sweeps a draw": thinning,
         "round trips": int(trips.sum()),
-        "steps": searched + chains.steps,
+        "steps": chains.steps,
     }
     return drawn._replace(
         how=how,
@@ -318,14 +318,13 @@ def draw(request: Request, budget: Budget) -> Drawn:
     )
 
 
-def _adapted(request: Request, budget: Budget, is_over: Callable[[], bool]) -> tuple[_Ladders, int]:
-    """Returns ladders whose swaps are rejected equally often, and the number of steps of those
-    before them.
+def _adapted(request: Request, budget: Budget, is_over: Callable[[], bool]) -> _Ladders:
+    """Returns ladders whose swaps are rejected equally often.
 
     The second half of the ladders have cold starts, one for all rungs of a ladder. With every
     second ladder, pairs of ladders would not differ in their starts.
     """
-    chains, searched = _begin(request, _STREAM, is_over)
+    chains = _begin(request, _STREAM, is_over)
     for k in range(_ROUNDS):
         budget.check_interrupt()
         if is_over():
@@ -339,18 +338,15 @@ def _adapted(request: Request, budget: Budget, is_over: Callable[[], bool]) -> t
         if rungs == chains.rungs:
             chains.inverse = inverse
         else:
-            searched += chains.steps
-            states = chains.states_near(inverse)
-            chains = _Ladders(request, inverse, _STREAM + 1 + k)
-            chains.restart(states)
-    return chains, searched
+            chains = chains.followed_by(inverse, _STREAM + 1 + k)
+    return chains
 
 
 def _begin(
     request: Request, stream: int, is_over: Callable[[], bool], swaps: bool = True
-) -> tuple[_Ladders, int]:
-    """Returns the first ladders, of which the second half start in the best of quenched states; and
-    the steps of finding these. Without swaps the first half start in quenched states too.
+) -> _Ladders:
+    """Returns the first ladders, of which the second half start in the best of quenched states.
+    Without swaps the first half start in quenched states too.
     """
     # At first denser at high temperatures.
     inverse = 1 / request.temperature * np.linspace(0, 1, _FIRST_RUNGS) ** 2
@@ -364,7 +360,8 @@ def _begin(
     best = np.argsort(-terms.values(starts), kind="stable")[:cold]
     states[-cold:] = starts[best, None]
     chains.restart(states.reshape(-1, chains.size))
-    return chains, quenched.steps
+    chains.steps = quenched.steps
+    return chains
 
 
 def needs_no_ladder(request: Request, is_over: Callable[[], bool]) -> bool:
@@ -373,25 +370,31 @@ def needs_no_ladder(request: Request, is_over: Callable[[], bool]) -> bool:
 
     This counts f, the magnetisation and sums of spins with random signs, in which chains that hold
     different modes differ. On the way from infinite temperature modes divide somewhere, and chains
-    are slow there, also those of a mode that hardly any of them would leave at the end.
+    are slow there, also those of a mode that hardly any of them would leave at the end. Where they
+    are seen to forget, and at all temperatures above, they end.
     """
-    chains, _ = _begin(request, _PILOT, is_over, swaps=False)
-    chains.record(chains.temperatures, FIRST_ROUND)
-    parts: list[np.ndarray] = []
-    length = FIRST_ROUND
+    streams = itertools.count(_PILOT)
+    chains = _begin(request._replace(groups=_PILOTS), next(streams), is_over, swaps=False)
+    seen = np.empty((0, _PILOTS, _FIRST_RUNGS, 1 + _SUMS))
     while True:
-        for recorded in chains.play(chains.temperatures, length):
+        parts = [seen]
+        for recorded in chains.play(chains.temperatures, max(len(seen), FIRST_ROUND)):
             sums = sums_of_spins(recorded.states, _SUMS)
-            parts.append(np.concatenate([recorded.values[..., None], sums], axis=2))
+            part = np.concatenate([recorded.values[..., None], sums], axis=2)
+            parts.append(part.reshape(len(part), _PILOTS, -1, 1 + _SUMS))
         seen = np.concatenate(parts)
-        length = len(seen)
-        sizes = [effective_size(one) for one in seen.reshape(length, chains.ladders, -1).T]
         # Chains that all agree tell nothing.
-        worst = np.nan_to_num(sizes).min()
-        if worst >= _FORGOTTEN:
+        sizes = [[effective_size(one) for one in rung] for rung in seen.transpose(2, 3, 1, 0)]
+        worst = np.nan_to_num(sizes).min(axis=1)
+        slow = np.flatnonzero(worst < _FORGOTTEN)
+        if not len(slow):
             return True
-        if worst * _LONGEST_PILOT < _FORGOTTEN * length or is_over():
+        if worst.min() * _LONGEST_PILOT < _FORGOTTEN * len(seen) or is_over():
             return False
+        if chains.engine.on_host:  # others would compile anew
+            colder = slow[-1] + 1
+            chains = chains.followed_by(chains.inverse[-colder:], next(streams))
+            seen = seen[:, :, :colder]
 
 
 def _sweeps_a_draw(chains: _Ladders, warm: Recorded) -> int:
