@@ -7,7 +7,7 @@ from __future__ import annotations
 import dataclasses
 import math
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 import jax
@@ -16,9 +16,9 @@ import numpy as np
 from sl_discs.chains.annealing import ChainSettings
 from sl_discs.engines.devices import local_devices
 from sl_discs.engines.program import Batch, Engine, StepKeys
-from sl_discs.models.functions import Density, Terms, density_model, density_params
+from sl_discs.models.functions import Terms
 from sl_discs.models.keys import Stream, chain_keys
-from sl_discs.models.model import Model, Params
+from sl_discs.models.model import Model
 from sl_discs.models.quadratic import (
     QuadraticModel,
     field_dtype,
@@ -238,18 +238,6 @@ def memory_of_a_device(memory_gib: float) -> int | None:
     return there and there // len(devices)
 
 
-# Of each class of terms: the arrays on the host, and the model.
-_MODELS: dict[type, tuple[Callable[..., Params], Callable[..., Model]]] = {
-    Coefficients: (
-        quadratic_params,
-        lambda terms, num_sites, params, asking: QuadraticModel(
-            num_sites, field_dtype(params.coupling)
-        ),
-    ),
-    Density: (density_params, density_model),
-}
-
-
 def build_batch(
     terms: Sequence[Terms],
     instance_ids: Sequence[int],
@@ -270,8 +258,12 @@ def build_batch(
     Raises:
       InputError: the sampler asks for gains, and a log-density cannot be differentiated.
     """
-    params_of, model_of = _MODELS[type(terms[0])]
-    params = [params_of(term, shape.num_sites, shape.degree) for term in terms]
+    params = [
+        quadratic_params(term, shape.num_sites, shape.degree)
+        if isinstance(term, Coefficients)
+        else term.arrays()
+        for term in terms
+    ]
     dtypes = jax.tree.map(lambda *leaves: np.result_type(*leaves), *params)
     stacked = jax.tree.map(
         lambda dtype, *leaves: np.stack(leaves).astype(dtype, copy=False), dtypes, *params
@@ -282,7 +274,11 @@ def build_batch(
     def asking() -> str:
         return type(sampler).__name__ if sampler is None or asks_for_gains(sampler) else ""
 
-    model = model_of(terms[0], shape.num_sites, stacked, asking)
+    first = terms[0]
+    if isinstance(first, Coefficients):
+        model: Model = QuadraticModel(shape.num_sites, field_dtype(stacked.coupling))
+    else:
+        model = first.model(shape.num_sites, asking)
     return model, Batch(stacked, mask, keys)
 
 

@@ -38,6 +38,7 @@ from sl_discs.models.functions import GradientModel, ValueAndGrad
 from sl_discs.models.model import MOST_VALUES, Sites
 from sl_discs.samplers.registry import IN_DISCS, PREFIX, base_samplers
 from sl_discs.samplers.sampler import Sampler
+from sl_discs.samplers.single_site import Gibbs
 from sl_discs.support.errors import InputError
 
 _MODULE = re.compile(
@@ -107,23 +108,13 @@ def build_sampler(name: str, config: config_dict.ConfigDict, fixes: bool) -> Any
         theirs = upstream.build_upstream_sampler(base, config)
         # DISCS's samplers for several values keep their number; locallybalanced does too, but has
         # no form for them.
-        _check_values(
-            config, states, hasattr(theirs, "num_categories") and base != "locallybalanced"
-        )
+        takes_several = hasattr(theirs, "num_categories") and base != "locallybalanced"
+        _check_values(name, takes_several, config.model.name, states)
         return LocalizedSampler(
             DiscsSampler(base, theirs, states, fixes), localization, length, chains, temperatures
         )
     sampler = build_method({"name": base.removeprefix(IN_DISCS), **fields}).sampler
-    _check_values(config, states, sampler.several_values)
-    if (
-        states.num_values > 2
-        and base == f"{IN_DISCS}gibbs"
-        and config.model.name not in _LINEAR_IN_EACH_SITE
-    ):
-        raise InputError(
-            f"{config.sampler.name} needs exact gains, which gradients of {config.model.name} "
-            f"are not; use {IN_DISCS}metropolis, or gibbs or sl_gibbs of DISCS"
-        )
+    check_own(config.sampler.name, sampler, config.model.name, states)
     return OwnSampler(sampler, chains, states, localization, length, temperatures)
 
 
@@ -154,15 +145,26 @@ def local_chains(experiment: config_dict.ConfigDict, devices: int) -> int:
     return experiment.batch_size // devices
 
 
-def _check_values(config: config_dict.ConfigDict, states: States, takes_several: bool) -> None:
+def _check_values(name: str, takes_several: bool, model: str, states: States) -> None:
     most = MOST_VALUES if takes_several else 2
     if states.num_values < 2:
         raise InputError(f"model_config.num_categories is {states.num_values}; expected at least 2")
     if states.num_values > most:
         raise InputError(
-            f"{config.sampler.name} needs a model of at most {most} values at each site; "
-            f"{config.model.name} has "
+            f"{name} needs a model of at most {most} values at each site; {model} has "
             f"num_categories = {states.num_values}"
+        )
+
+
+def check_own(name: str, sampler: Sampler, model: str, states: States) -> None:
+    """Raises InputError if a sampler of sl_discs, by its name in messages, does not take the states
+    of a model of DISCS, or cannot have its gains.
+    """
+    _check_values(name, sampler.several_values, model, states)
+    if states.num_values > 2 and type(sampler) is Gibbs and model not in _LINEAR_IN_EACH_SITE:
+        raise InputError(
+            f"{name} needs exact gains, which gradients of {model} are not; use metropolis, or in "
+            "DISCS its own gibbs or sl_gibbs"
         )
 
 
@@ -357,15 +359,21 @@ class LocalizedSampler(_BatchSampler):
 class BatchModel(GradientModel):
     """A model for single flat states, made from one of DISCS that gives values and gradients of
     batches.
+
+    Attributes:
+      inner: DISCS's model.
+      states: that it takes.
+      padding: number of sites behind those of the states, which do not count.
     """
 
     inner: Any
     states: States
+    padding: int = 0
 
     @property
     def num_sites(self) -> int:  # type: ignore[override]  # a field of other models
-        """N."""
-        return self.states.num_sites
+        """N, with padding."""
+        return self.states.num_sites + self.padding
 
     @property
     def sites(self) -> Sites:  # type: ignore[override]  # a field of other models
@@ -373,11 +381,12 @@ class BatchModel(GradientModel):
         return self.states.sites
 
     def init(self, params, x):
-        z = self.states.in_shape(self.states.coordinates(x[None])).astype(jnp.float32)
+        states = self.states
+        z = states.in_shape(states.coordinates(x[None, : states.num_sites])).astype(jnp.float32)
         value, grad = self.inner.get_value_and_grad(params, z)
-        return ValueAndGrad(
-            value[0].astype(jnp.float32), grad.reshape(self.states.spin_shape).astype(jnp.float32)
-        )
+        grad = grad.reshape(states.spin_shape).astype(jnp.float32)
+        padded = jnp.zeros(states.sites.shape(self.num_sites), jnp.float32)
+        return ValueAndGrad(value[0].astype(jnp.float32), padded.at[: states.num_sites].set(grad))
 
 
 class OwnSampler(_BatchSampler):

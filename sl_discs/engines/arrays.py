@@ -256,4 +256,4 @@ def as_trace(
             -1, instances, chains // program.ladder, num_sites
         )
     value, acceptance, hops = (leaf.reshape(-1, instances, chains) for leaf in records[:3])
-    return Trace(value, acceptance, hops, swaps, states)
+    return Trace(value, acceptance, hops, states, swaps)

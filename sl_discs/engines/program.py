@@ -169,17 +169,17 @@ class Trace(NamedTuple):
       value: f at the logged step, before any swap.
       acceptance: mean acceptance probability since the previous logged step.
       hops: mean number of sites changed per step since the previous logged step.
-      swaps: whether the chain then swaps its state with the next one; None for ladders of one
-        place.
       states: of the first place of each ladder, before the swaps; None unless the program keeps
         them.
+      swaps: whether the chain then swaps its state with the next one; None for ladders of one
+        place.
     """
 
     value: Float[AnyArray, "L G B"]
     acceptance: Float[AnyArray, "L G B"]
     hops: Float[AnyArray, "L G B"]
-    swaps: Bool[AnyArray, "L G B"] | None = None
     states: Int8[AnyArray, "L G ladders N"] | None = None
+    swaps: Bool[AnyArray, "L G B"] | None = None
 
 
 # play(chains, done, intervals, every): the chains after `intervals` times `every` more steps of the

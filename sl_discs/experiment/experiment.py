@@ -17,6 +17,11 @@ import jax
 from sl_discs.chains.chains import program_of
 from sl_discs.chains.checkpoint import Checkpoints
 from sl_discs.engines.choice import leave_cards_alone
+from sl_discs.experiment.distributions import (
+    DISTRIBUTIONS,
+    load_distribution,
+    settings_of_draws,
+)
 from sl_discs.experiment.parts import Part, join_records
 from sl_discs.experiment.record import (
     ExperimentRecord,
@@ -44,7 +49,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 MODEL_FIELDS = {
-    "name": f"{join_names(PROBLEMS)}.",
+    "name": f"{join_names(PROBLEMS)}; or a model of DISCS from which to draw, with DISCS's fields.",
     "graph_type": "dataset, as DISCS names it; left out: that of the experiment config.",
     "cfg_str": "configuration of the dataset, such as r-0.10; _ for none; left out: that of the "
     "experiment config.",
@@ -89,6 +94,9 @@ class RunRequest(NamedTuple):
         first = settings.first_instance
         count = settings.num_instances
         stride = settings.instance_stride
+        if model["name"] in DISTRIBUTIONS:
+            part.share(1)
+            return load_distribution(model, settings.data_seed, self.methods)
         family = model["name"], model["graph_type"], model["cfg_str"], model["data_root"]
         load = functools.partial(load_dataset, *family, stride=stride, data_seed=settings.data_seed)
         if part.count == 1:
@@ -124,9 +132,13 @@ def request_of(
     Raises:
       InputError: no run can be that.
     """
-    settings = settings_from(experiment)
-    set_fields = {field: named[field] for field in _SET_FIELDS if named.get(field)}
-    complete = _model_of(dict(model), set_fields)
+    if model.get("name") in DISTRIBUTIONS:
+        complete = dict(model)
+        settings = settings_of_draws(experiment, complete)
+    else:
+        settings = settings_from(experiment)
+        set_fields = {field: named[field] for field in _SET_FIELDS if named.get(field)}
+        complete = _model_of(dict(model), set_fields)
     methods = [build_method(fields) for fields in samplers.values()]
     # Schedules that are invalid with these settings are refused here.
     for method in methods:
@@ -146,7 +158,7 @@ def _model_of(model: dict[str, Any], named: dict[str, Any]) -> dict[str, Any]:
         raise InputError(
             f"model_config has no field {unknown[0]!r}; known: {', '.join(MODEL_FIELDS)}"
         )
-    fields = {field: value for field, value in model.items() if value is not None}
+    fields = {field: model[field] for field in MODEL_FIELDS if model.get(field) is not None}
     model = (
         {"name": "", "graph_type": "", "cfg_str": "_", "data_root": None, "penalty": PENALTY}
         | named
@@ -344,7 +356,7 @@ def perform(
             f"this is one of {jax.process_count()} processes of jax.distributed, which would all "
             "do the same; give each of them a part (--part=K/N), without jax.distributed"
         )
-    penalty = float(request.model["penalty"])
+    penalty = float(request.model.get("penalty", PENALTY))
     leave_cards_alone(
         engine_for(dataset, method, request.settings)[0] for method in request.methods
     )
@@ -353,7 +365,7 @@ def perform(
     engines = {plan.method.name: plan.engine for plan in plans}
     config: dict[str, Any] = {
         "experiment": vars(settings),
-        "model": {field: request.model[field] for field in MODEL_FIELDS if field in request.model},
+        "model": request.model,
         "samplers": {method.name: dict(method.fields) for method in request.methods},
     }
     if folder is not None:

@@ -54,10 +54,14 @@ class InstanceRecord:
     )
     reference: float | None  # best known objective, or None
     solution: Int8[np.ndarray, "N"]  # [N] zeros and ones
+    # what the chains are worth as draws, see `effective_draws`; empty where states are not drawn
+    draws: Mapping[str, float | None] = dataclasses.field(default_factory=dict)
 
     def without_solution(self) -> dict[str, Any]:
-        """Returns the other fields by name, plain values."""
-        return {name: value for name, value in vars(self).items() if name != "solution"}
+        """Returns the other fields by name, plain values, those of `draws` among them."""
+        fields = dict(vars(self))
+        del fields["solution"]
+        return fields | fields.pop("draws")
 
 
 @dataclasses.dataclass(frozen=True)

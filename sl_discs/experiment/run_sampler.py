@@ -26,11 +26,12 @@ from sl_discs.chains.checkpoint import Checkpoints
 from sl_discs.engines.choice import choose_engine
 from sl_discs.engines.devices import local_devices
 from sl_discs.engines.program import Engine
+from sl_discs.experiment.distributions import MeasuredChains, effective_draws
 from sl_discs.experiment.record import InstanceRecord, SamplerRecord
 from sl_discs.experiment.settings import Settings
 from sl_discs.instances.graph import Dataset, Graph
 from sl_discs.localization.method import Method
-from sl_discs.models.terms import Coefficients
+from sl_discs.models.functions import Terms
 from sl_discs.problems.graph_kind import GraphKind, graph_kind
 from sl_discs.problems.kind import Evaluated
 from sl_discs.support.errors import InputError
@@ -40,6 +41,8 @@ from sl_discs.support.memory import check_memory, format_bytes
 # the host.
 _INSTANCES = 8
 _BATCH_BYTES = 1 << 30
+# Bytes of the states of a call whose distances are recorded.
+_STATES_BYTES = 1 << 26
 
 
 class RunPlan(NamedTuple):
@@ -74,7 +77,7 @@ class RunPlan(NamedTuple):
             _INSTANCES, min(busy, _BATCH_BYTES // max(1, largest**2))
         )
 
-    def terms(self, positions: Iterable[int]) -> list[Coefficients]:
+    def terms(self, positions: Iterable[int]) -> Sequence[Terms]:
         """Returns what the chains of these instances maximise."""
         kind = graph_kind(self.dataset.problem)
         return [kind.model(self.dataset.graphs[k], self.penalty) for k in positions]
@@ -203,9 +206,15 @@ def run_sampler(
         positions = pack.positions
         terms = plan.terms(pack.filled)
         instance_ids = [dataset.index[k] for k in pack.filled]
-        chains = Chains(
-            terms, instance_ids, pack.shape, plan.method.sampler, plan.engine, settings.seed
-        )
+        sampler = plan.method.sampler
+        steps_per_call = plan.engine.visible_steps(sampler, settings.chain_length)
+        arguments = terms, instance_ids, pack.shape, sampler, plan.engine, settings.seed
+        if dataset.origin is None:
+            chains = Chains(*arguments)
+        else:
+            chains = MeasuredChains(dataset.origin, *arguments)
+            states = pack.shape.num_instances * pack.shape.num_chains * pack.shape.num_sites
+            steps_per_call = min(steps_per_call, -(-_STATES_BYTES // states))
         constants[pack.filled] = [term.constant for term in terms]
         batch = f"batch {index + 1} of {len(plan.packs)}, " if len(plan.packs) > 1 else ""
 
@@ -234,17 +243,30 @@ def run_sampler(
             report,
             checkpoints=checkpoints,
             part=f"{plan.method.name}-{index}",
-            steps_per_call=plan.engine.visible_steps(plan.method.sampler, settings.chain_length),
+            steps_per_call=steps_per_call,
         )
         compile_s += chains.compile_s
         run_s += chains.run_s
-        trace = outcome.trace
+        trace: Any = outcome.trace
         own = slice(len(positions))
         value[:, positions] = trace.value[:, own].max(axis=2)
         acceptance[:, positions] = trace.acceptance[:, own].mean(axis=2, dtype=np.float64)
         hops[:, positions] = trace.hops[:, own].mean(axis=2, dtype=np.float64)
         for position, k in enumerate(positions):
             instances[k] = _verified(kind, dataset.graphs[k], outcome, position)
+            if dataset.origin is not None:
+                final = None
+                if plan.method.localization is not None:
+                    states = outcome.final[position, :, : len(dataset.origin)]
+                    final = kind.evaluator(dataset.graphs[k])(states).values
+                half = settings.chain_length // 2
+                draws = effective_draws(
+                    trace.states[half:, position],
+                    trace.value[half:, position].astype(np.float64) + constants[k],
+                    chains.run_s / 2,
+                    final,
+                )
+                instances[k] = dataclasses.replace(instances[k], draws=draws)
     return SamplerRecord(
         instances=[instances[k] for k in range(count)],
         trajectory=kind.sign * (np.maximum.accumulate(value, axis=0) + constants),

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import functools
 import json
+import math
 import os
 import textwrap
 from collections.abc import Mapping, Sequence
@@ -118,11 +119,12 @@ def format_summary(
       paths: saved files, name to path, as `write_results` returns them.
       resumed: what the run has taken from checkpoints, in words; empty: nothing.
     """
+    drawn = record.dataset.origin is not None
     blocks = (
         _header(record, resumed),
-        _quality(record),
+        _draws(record) if drawn else _quality(record),
         _cost(record),
-        _pairs(record),
+        [] if drawn else _pairs(record),
         _notes(record),
         _saved(paths),
     )
@@ -176,6 +178,33 @@ def _quality(record: ExperimentRecord) -> list[str]:
         f"Best {record.kind.unit} of each instance, verified: mean +- standard deviation over "
         "instances (divisor n), se the mean's standard error. 'at log steps': only states at "
         "logged steps count, as in DISCS."
+    )
+    return [*textwrap.wrap(title, WIDTH), *_table(rows)]
+
+
+def _draws(record: ExperimentRecord) -> list[str]:
+    titles = "a chain, DISCS", "a 1,000 steps", "a second", "of f", "a 1,000 steps", "a second"
+    rows = [["ESS", *titles, "R-hat", "mean of f"]]
+    for name, sampler in record.samplers.items():
+        draws: Any = sampler.instances[0].draws
+        rows.append(
+            [
+                name,
+                f"{draws['discs_ess']:.4g} +- {draws['discs_ess_se'] or math.nan:.2g}",
+                f"{1_000 * draws['discs_ess_a_step']:.3g}",
+                f"{draws['discs_ess_a_second']:,.3g}",
+                f"{draws['ess']:,.4g}",
+                f"{1_000 * draws['ess_a_step']:.3g}",
+                f"{draws['ess_a_second']:,.3g}",
+                f"{draws['r_hat']:.3f}",
+                f"{draws['f_mean']:.6g} +- {draws['f_mean_se']:.2g}",
+            ]
+        )
+    title = (
+        "Effective draws in the second half of the steps. DISCS: of the distance to one random "
+        "state, chain by chain; mean +- standard error over chains. Of f: of all chains. A "
+        "localized chain is worth one draw a run, as its target changes from level to level: "
+        "neither DISCS's number nor R-hat has a meaning there."
     )
     return [*textwrap.wrap(title, WIDTH), *_table(rows)]
 

@@ -13,7 +13,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
-from jaxtyping import Float64, Int, Int32, Int64, Num
+from jaxtyping import Float64, Int, Int8, Int32, Int64, Num
 from scipy import sparse
 
 from sl_discs.instances.form import check_finite, check_sum, checked_pairs, known_reference
@@ -198,6 +198,7 @@ class Dataset:
       index: position of each graph in the whole dataset; keys folded from it do not depend on the
         selection.
       total: number of graphs of the whole dataset.
+      origin: the state from which distances of draws are counted; None: states are not drawn.
     """
 
     name: str
@@ -207,6 +208,7 @@ class Dataset:
     graphs: list[Graph]
     index: list[int]
     total: int
+    origin: Int8[np.ndarray, "N"] | None = None
 
     @property
     def generated(self) -> bool:

@@ -225,6 +225,27 @@ class Density(NamedTuple):
         check_not_traced(batches)
         return np.concatenate(batches)[: len(states)].astype(np.float64)
 
+    def arrays(self) -> Params:
+        """Returns the model's parameters on the host: the function's own, and its constant."""
+        return jax.tree.map(np.asarray, self.params), np.float64(self.constant)
+
+    def model(self, num_sites: int, asking: Callable[[], str]) -> Model:
+        """Returns the model on a padded number of sites.
+
+        Args:
+          num_sites: with padding.
+          asking: tells the name of the sampler if it asks for gains, otherwise an empty string.
+
+        Raises:
+          InputError: gains are asked for, and the function cannot be differentiated.
+        """
+        function = self._function
+        if not (sampler := asking()):
+            return ValueModel(function, num_sites)
+        model = DifferentiableModel(function, num_sites)
+        check_differentiable("fn", model, (self.params, self.constant), num_sites, sampler)
+        return model
+
     @property
     def _function(self) -> _AboveConstant:
         return _AboveConstant(self.function, self.shape)
@@ -232,33 +253,6 @@ class Density(NamedTuple):
 
 # What chains maximise: a function f of N zeros and ones, without its constant.
 Terms = Coefficients | Density
-
-
-def density_params(density: Density, num_sites: int, degree: int | None) -> Params:
-    """Returns the function's own, on the host, and its constant."""
-    return jax.tree.map(np.asarray, density.params), np.float64(density.constant)
-
-
-def density_model(
-    density: Density, num_sites: int, params: Params, asking: Callable[[], str]
-) -> Model:
-    """Returns the model on a padded number of sites.
-
-    Args:
-      density: the function.
-      num_sites: with padding.
-      params: not used.
-      asking: tells the name of the sampler if it asks for gains, otherwise an empty string.
-
-    Raises:
-      InputError: gains are asked for, and the function cannot be differentiated.
-    """
-    function = density._function
-    if not (sampler := asking()):
-        return ValueModel(function, num_sites)
-    model = DifferentiableModel(function, num_sites)
-    check_differentiable("fn", model, (density.params, density.constant), num_sites, sampler)
-    return model
 
 
 @functools.partial(jax.jit, static_argnums=0)

@@ -15,7 +15,6 @@ import pytest
 from scipy import special
 from single_steps import small_targets
 
-import discs_sampling
 import energy
 import gaps
 import laws_report
@@ -322,17 +321,3 @@ def test_draws_of_the_law_agree_at_the_stated_rate_and_others_do_not():
     stuck[:800] = stuck[0]
     for one in (sl_discs.sample(problem, 1.15, 20_000, "exact").states, stuck):
         assert not check_draws(exact, one).agree
-
-
-def test_effective_draws_of_discs_do_not_see_chains_apart():
-    """Independent draws about a centre of each chain: the distance from a state is that of every
-    chain alone, and f's effective draws are those of the centres.
-    """
-    rng = np.random.default_rng(0)
-    steps, chains = 2_000, 8
-    values = 9.0 * np.arange(chains) + rng.normal(size=(steps, chains))
-    found = discs_sampling._summary(values, values, 1.0)
-    assert abs(found.ess_discs[0] / steps - 1) < 0.1
-    assert found.ess < 2 * chains and found.r_hat > 2
-    mixed = discs_sampling._summary(values % 9, values - values.mean(axis=0), 1.0)
-    assert abs(mixed.ess / (steps * chains) - 1) < 0.1 and mixed.r_hat < 1.01

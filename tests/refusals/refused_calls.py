@@ -19,7 +19,8 @@ from scipy import sparse
 
 import sl_discs
 from sl_discs.engines.choice import choose_engine
-from sl_discs.experiment.experiment import samplers_of
+from sl_discs.experiment.experiment import request_of, samplers_of
+from sl_discs.experiment.parts import Part
 from sl_discs.experiment.settings import settings_from
 from sl_discs.instances.archive import read_archive, read_forms, write_archive
 from sl_discs.instances.dataset import load_dataset, write_discs
@@ -349,6 +350,13 @@ REFUSALS |= {
         run, ["PAS"], **SET, config={"model": {"name": "maxcut", "graph_type": "ba"}}
     ),
     "run, not finished": refuses(sl_discs.Experiment(None, note="part 1 of 2: done").summary),
+    "run, draws by annealing": refuses(
+        run, ["gwg"], model_config={"name": "ising"}, t_schedule="linear"
+    ),
+    "run, draws on an engine": refuses(run, ["gwg"], model_config={"name": "rbm"}, engine="cpu"),
+    "run, draws in parts": refuses(
+        request_of({}, {"name": "ising"}, {}, named={}, part=Part(1, 2)).load
+    ),
     "run, a near name": refuses(settings_from, {"chain_lenght": 5}),
     "run, log_every_steps": refuses(settings_from, {"chain_length": 10, "log_every_steps": 100}),
     "run, t_schedule": refuses(settings_from, {"t_schedule": "cosine"}),
