@@ -310,8 +310,7 @@ def from_spin(spin: SpinForm) -> Coefficients:
 
 def spin_form(form: QuadraticForm) -> SpinForm:
     """Returns a form as a function of spins to maximise; pairs are merged, and no coupling is 0."""
-    linear, pairs, couplings, constant = _distinct_ends(form)
-    pairs, couplings = merged_pairs(form.num_variables, pairs, couplings)
+    linear, pairs, couplings, constant = _merged(form)
     if form.spins:
         return SpinForm(linear, pairs, couplings, constant)
     return to_spin(Coefficients(linear, pairs, couplings, 1.0, constant=constant))
@@ -345,29 +344,30 @@ def form_coefficients(form: QuadraticForm) -> Coefficients:
     If all variables are coupled, most pairs equally, as by a penalty on their number, that coupling
     is the background.
     """
-    linear, pairs, couplings, constant = _distinct_ends(form)
+    linear, pairs, couplings, constant = _merged(form)
     terms = Coefficients(linear, pairs, couplings, 1.0, constant=constant)
     if form.spins:
         terms = from_spin(SpinForm(linear, pairs, couplings, constant))
     size = form.num_variables
-    background = 0.0
-    edges, weights = merged_pairs(size, terms.edges, terms.weights)
+    weights = terms.weights
     if len(weights) > 1 and len(weights) == size * (size - 1) // 2:
         # A weight that more than half of them have is their median.
         most_common = np.partition(weights, len(weights) // 2)[len(weights) // 2]
         uncommon = weights != most_common
         if 2 * np.count_nonzero(uncommon) < len(weights):
-            edges = edges[uncommon]
-            weights = weights[uncommon]
-            background = float(most_common)
-    return terms._replace(edges=edges, weights=weights, background=background)
+            return terms._replace(
+                edges=terms.edges[uncommon],
+                weights=weights[uncommon],
+                background=float(most_common),
+            )
+    return terms
 
 
-def _distinct_ends(
+def _merged(
     form: QuadraticForm,
 ) -> tuple[Float64[np.ndarray, "N"], Int[np.ndarray, "M 2"], Float64[np.ndarray, "M"], float]:
-    """Returns the linear terms, pairs, couplings and constant of a form to maximise, without pairs
-    a, a.
+    """Returns the linear terms, merged pairs, couplings and constant of a form to maximise, without
+    pairs a, a.
     """
     sign = 1.0 if form.maximise else -1.0
     own = form.pairs[:, 0] == form.pairs[:, 1]
@@ -378,16 +378,20 @@ def _distinct_ends(
         constant += float(couplings[own].sum())
     else:
         np.add.at(linear, form.pairs[own, 0], couplings[own])
-    return linear, form.pairs[~own], couplings[~own], constant
+    pairs, couplings = merged_pairs(len(linear), form.pairs[~own], couplings[~own])
+    return linear, pairs, couplings, constant
 
 
 def merged_pairs(
     size: int, pairs: Int[np.ndarray, "M 2"], couplings: Float64[np.ndarray, "M"]
 ) -> tuple[Int[np.ndarray, "E 2"], Float64[np.ndarray, "E"]]:
     """Returns each pair u < v once and in order, with the sum of its couplings if that is not 0."""
-    upper = sparse.csr_matrix(
-        (couplings, (np.minimum(*pairs.T), np.maximum(*pairs.T))), (size, size)
-    )
+    first = np.minimum(*pairs.T)
+    second = np.maximum(*pairs.T)
+    order = first * np.int64(size) + second
+    if couplings.all() and (order[1:] > order[:-1]).all():
+        return np.stack([first, second], axis=1), couplings
+    upper = sparse.csr_matrix((couplings, (first, second)), (size, size))
     upper.sum_duplicates()
     upper.eliminate_zeros()
     rows = np.repeat(np.arange(size, dtype=np.int32), np.diff(upper.indptr))
@@ -459,8 +463,7 @@ def normal_form(form: QuadraticForm) -> tuple[QuadraticForm, float, Fraction]:
         if form.spins:
             constants = np.append(constants, couplings[pairs[:, 0] == pairs[:, 1]])
         sign = 1.0 if form.maximise else -1.0
-        linear, pairs, couplings, _ = _distinct_ends(form)
-        pairs, couplings = merged_pairs(form.num_variables, pairs, couplings)
+        linear, pairs, couplings, _ = _merged(form)
         terms = Coefficients(linear, pairs, couplings, 1.0)
         if form.spins:
             terms = from_spin(SpinForm(linear, pairs, couplings, 0.0))

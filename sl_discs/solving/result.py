@@ -367,9 +367,7 @@ class Result:
             self.trajectory.step, self.trajectory.mean, color=COLOURS[5], label="mean of chains"
         )
         axes.plot(self.trajectory.step, self.trajectory.best, color=COLOURS[0], label="best so far")
-        if self.bound is not None and abs(self.bound - self.best_value) <= _FAR * abs(
-            self.best_value
-        ):
+        if self.gap is not None and self.gap <= _FAR:
             axes.axhline(self.bound, color="0.4", linewidth=0.8, linestyle="--", label="bound")
         axes.ticklabel_format(axis="y", useOffset=False)
         axes.set(xlabel="step", ylabel="value", title=title)
