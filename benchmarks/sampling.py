@@ -551,8 +551,9 @@ def _sweeps(
             seed,
         )
         sweeping = RecordedChains(request, chains)
-        sweeping.record(target.temperature, 1, warm_up)
-        states = sweeping.record(target.temperature, draws, sweeps).states
+        sweeping.restart()
+        sweeping.record(1, warm_up)
+        states = sweeping.record(draws, sweeps).states
         kind = RATE_ONLY if rate_only else "serial"
         return Drawn(packed(np.swapaxes(states, 0, 1)), kind, {"steps": sweeping.steps})
 

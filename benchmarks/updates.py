@@ -85,7 +85,8 @@ def ours(matrix: scipy.sparse.csr_array, temperature: float, chains: int) -> Run
         Request(terms, temperature, None, chains, ordered_method("gibbs", SWEEPING), "cpu", 0),
         chains,
     )
-    return lambda sweeps: played.record(temperature, 1, sweeps)
+    played.restart()
+    return lambda sweeps: played.record(1, sweeps)
 
 
 @numba.njit(nogil=True)

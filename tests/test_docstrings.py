@@ -36,6 +36,7 @@ SHOWN = [
             "Result",
             "sample",
             "Samples",
+            "Samples.expectation",
             "Experiment",
         )
     ),

@@ -62,8 +62,6 @@ def _options() -> SampleOptions:
     problem_file.check_flags(FLAGS, {"save": [".npz", ".csv"], "plot": [".png"]})
     if FLAGS.time_limit is not None:
         refuse_flags(FLAGS, ["draws"], "with --time_limit, which determines the number of draws")
-    if FLAGS.method == "exact":
-        refuse_flags(FLAGS, ["sampler", "field"], "with --method=exact, which uses no sampler")
     return SampleOptions(**problem_file.arguments_of(FLAGS, ARGUMENTS), progress=True)
 
 

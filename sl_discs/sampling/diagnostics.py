@@ -36,8 +36,8 @@ _TAILS = 0.05, 0.95
 class Diagnostic(NamedTuple):
     """Diagnostics of one observable; R-hat is nan of too few draws, or of exact ones.
 
-    `limit` is the largest R-hat that counts as agreement, see `r_hat_limit`; nan where R-hat is not
-    judged.
+    `limit` is the largest R-hat that counts as agreement, see `r_hat_limit`, and `least` the least
+    effective sample size that is enough, see `least_ess`; nan where they are not judged.
     """
 
     name: str
@@ -45,6 +45,12 @@ class Diagnostic(NamedTuple):
     ess_bulk: float
     ess_tail: float
     limit: float = math.nan
+    least: float = math.nan
+
+    @property
+    def ess(self) -> float:
+        """Returns the smaller effective sample size."""
+        return min(self.ess_bulk, self.ess_tail)
 
 
 class Verdict(NamedTuple):
@@ -99,17 +105,19 @@ def diagnose(
     values = values.astype(np.float64)
     groups, draws = values.shape
     r_hat = math.nan
-    bulk = 0.0
-    tail = 0.0
+    sizes = [0.0, 0.0]
     if draws >= LEAST_DRAWS and np.ptp(values) == 0:
         r_hat = 1.0
-        bulk = float(groups * draws)
-        tail = float(groups * draws)
+        sizes = [groups * draws, groups * draws]
     elif draws >= LEAST_DRAWS:
         with np.errstate(all="ignore"):
-            scores = _z_scores(_halves(values))
-            folded = _z_scores(np.abs(_halves(values) - np.median(values)))
-            r_hat = max(_r_hat_of(scores), _r_hat_of(folded))
+            halves = _halves(values)
+            scores = _z_scores(halves)
+            folded = _z_scores(np.abs(halves - np.median(values)))
+            r_hat = max(
+                float(_r_hat(some.mean(axis=1), some.var(axis=1, ddof=1).mean(), draws // 2))
+                for some in (scores, folded)
+            )
             if effective is None:
                 bulk = effective_size(scores)
                 tail = min(
@@ -118,9 +126,10 @@ def diagnose(
                 )
                 # If almost all values are equal, so are the quantiles, and tails carry no
                 # information.
-                tail = bulk if np.isnan(tail) else tail
-    bulk, tail = (bulk, tail) if effective is None else (effective, effective)
-    return Diagnostic(name, r_hat, min(bulk, most), min(tail, most))
+                sizes = [bulk, bulk if np.isnan(tail) else tail]
+    if effective is not None:
+        sizes = [effective, effective]
+    return Diagnostic(name, r_hat, *(float(min(size, most)) for size in sizes))
 
 
 def _halves(values: Num[np.ndarray, "C D *shape"]) -> Num[np.ndarray, "M H *shape"]:
@@ -135,10 +144,6 @@ def _z_scores(values: Float64[np.ndarray, "M H"]) -> Float64[np.ndarray, "M H"]:
     _, rank, counts = np.unique(values, return_inverse=True, return_counts=True)
     ranks = np.cumsum(counts) - (counts - 1) / 2
     return ndtri((ranks - 3 / 8) / (values.size + 1 / 4))[rank].reshape(values.shape)
-
-
-def _r_hat_of(values: Float64[np.ndarray, "M H"]) -> float:
-    return float(_r_hat(values.mean(axis=1), values.var(axis=1, ddof=1).mean(), values.shape[1]))
 
 
 def effective_size(values: Float64[np.ndarray, "M H"]) -> float:
@@ -235,34 +240,37 @@ def judge(
             "use sampler='gibbs'"
         )
 
-    def diagnosed(name: str, values: np.ndarray, tests: int) -> Diagnostic:
+    # What is known, from round trips as well, is not estimated.
+    is_known = effective is not None or drawn.most_effective < LEAST_ESS
+
+    def diagnosed(name: str, values: np.ndarray, tests: int, sizes: int) -> Diagnostic:
         diagnostic = diagnose(name, values, effective, drawn.most_effective)
         if drawn.exact:  # there are no chains that could disagree
             return diagnostic._replace(r_hat=math.nan)
-        return diagnostic._replace(limit=r_hat_limit(groups, diagnostic.ess_bulk, tests))
+        return diagnostic._replace(
+            limit=r_hat_limit(groups, diagnostic.ess_bulk, tests),
+            least=LEAST_ESS if is_known else least_ess(groups, sizes),
+        )
 
-    scalars = [diagnosed(name, values, len(observables)) for name, values in observables.items()]
+    tests = len(observables)
+    # Bulk and tail are two estimates.
+    scalars = [diagnosed(name, values, tests, 2 * tests) for name, values in observables.items()]
     variables = [
-        diagnosed(variable_name(labels[variable]), column(drawn.bits, size, variable), size)
+        diagnosed(variable_name(labels[variable]), column(drawn.bits, size, variable), size, size)
         for variable in worst_variables(drawn.bits, size)
     ]
-    shares = []
-    times = 1
-    # What is known, from round trips as well, is not estimated. Bulk and tail are two estimates.
-    is_known = effective is not None or drawn.most_effective < LEAST_ESS
-    for some, tests in (scalars, 2 * len(scalars)), (variables, size):
-        limit = LEAST_ESS if is_known else least_ess(groups, tests)
-        shares += [
-            (min(diagnostic.ess_bulk, diagnostic.ess_tail) / limit, diagnostic.name, limit)
-            for diagnostic in some
-        ]
+    for some in scalars, variables:
         reasons += [
             disagreement(diagnostic) for diagnostic in some if diagnostic.r_hat > diagnostic.limit
         ][:1]
-    share, name, limit = min(shares)
-    if share < 1 and not drawn.exact:
-        times = 1 if drawn.remedy else math.ceil(1.2 / max(share, 1 / limit))
+    times = 1
+    every = (*scalars, *variables)
+    share, name, ess, least = min(
+        (one.ess / one.least, one.name, one.ess, one.least) for one in every
+    )
+    if share < 1:
+        times = 1 if drawn.remedy else math.ceil(1.2 / max(share, 1 / least))
         more = f"draw about {times} times as many, or use another method"
-        reason = f"the effective sample size of {name} is {share * limit:.0f}, below {limit:.0f}"
+        reason = f"the effective sample size of {name} is {ess:.0f}, below {least:.0f}"
         reasons.append(f"{reason}: {drawn.remedy or more}")
-    return (*scalars, *variables), Verdict(not reasons, tuple(reasons), times)
+    return every, Verdict(not reasons, tuple(reasons), times)

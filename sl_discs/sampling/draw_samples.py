@@ -40,7 +40,6 @@ from sl_discs.sampling.drawn import (
     observed,
 )
 from sl_discs.sampling.samples import Samples
-from sl_discs.sampling.thermodynamics import exact_curve
 from sl_discs.support.checks import (
     boolean,
     function,
@@ -51,6 +50,7 @@ from sl_discs.support.checks import (
     real,
     real_array,
     shown,
+    text,
 )
 from sl_discs.support.errors import InputError, fields_are_keywords
 from sl_discs.support.terminal import Advance, progress_bar
@@ -136,8 +136,8 @@ def sample(
       seed: at least 0, less than 2^64.
       time_limit: seconds of wall time, without compilation, which then determine the number of
         draws.
-      sampler: a registered base sampler, such as `gwg`, used by all methods except `exact`; `auto`
-        is `gibbs`.
+      sampler: a registered base sampler, such as `gwg`; `auto` is `gibbs`. `exact` uses none and
+        refuses it, and `auto` ignores it where it enumerates or eliminates.
       groups: number of independent chains or ladders; None: 8, or 16 for chain and low_rank. Of
         ladders that swap clusters, see `tempering.swaps_clusters`, two are one group of the draws.
       engine: `cpu`, `reference`, or `auto`: `cpu` where it can run the sampler, otherwise
@@ -166,21 +166,20 @@ def drawn_from(problem: Problem | LogDensity, options: SampleOptions) -> Samples
         if options.method == AUTO:
             return _choose(run)
         samples = run(options.method)
-        if options.method != "chain" or mixes_fast(
-            run.terms, options.lowest, lambda: total is None
-        ):
+        is_limited = options.time_limit is not None
+        if options.method != "chain" or mixes_fast(run.terms, options.lowest, lambda: is_limited):
             return samples
         return dataclasses.replace(samples, notes=(*samples.notes, _UNCERTIFIED))
 
 
-def _temperatures(value: Any) -> float | tuple[float, ...]:
-    """Returns one temperature as a float, and several as a tuple, in their order."""
+def _temperatures(value: Any) -> list[float]:
+    """Returns one temperature, or several in their order."""
     array = real_array("temperature", value)
     if array.ndim > 1 or not np.all((array > 0) & (array < np.inf)) or not array.size:
         raise InputError(
             f"temperature is {shown(value)}; expected a number above 0, or several", "temperature"
         )
-    return tuple(array.tolist()) if array.ndim else array.item()
+    return array.ravel().tolist()
 
 
 @dataclasses.dataclass(frozen=True)
@@ -188,7 +187,8 @@ class SampleOptions:
     """The arguments of `sl_discs.sample`, which documents them, checked.
 
     `fields` are those of its sampler, and `built` is the sampler with all of them, localized for
-    that method.
+    that method. `lowest` is the temperature of the draws, and `temperatures` are those of a curve:
+    none where a single one is given.
     """
 
     temperature: float | Sequence[float] = 1.0
@@ -203,36 +203,48 @@ class SampleOptions:
     interrupt: Callable[[], object] | None = None
     progress: bool = False
     built: Method = dataclasses.field(init=False)
+    lowest: float = dataclasses.field(init=False)
+    temperatures: tuple[float, ...] = dataclasses.field(init=False)
 
     def __post_init__(self):
         check_threads()
         check_not_traced(vars(self))
+        temperatures = _temperatures(self.temperature)
+        several = tuple(temperatures) if np.ndim(self.temperature) else ()
         plain: dict[str, Any] = {
-            "temperature": _temperatures(self.temperature),
+            "lowest": min(temperatures),
+            "temperatures": several,
             "seed": integer("seed", self.seed, bits=64),
         }
-        sampler = own_name(self.sampler) if isinstance(self.sampler, str) else self.sampler
+        sampler = own_name(text("sampler", self.sampler))
         one_of("method", self.method, (AUTO, *METHODS))
-        if isinstance(plain["temperature"], tuple) and self.method not in (AUTO, *_CURVES):
+        if several and self.method not in (AUTO, *_CURVES):
             raise InputError(
                 f"method {self.method!r} draws at one temperature; for several give "
                 f"{join_names(list(_CURVES))}",
                 "method",
+            )
+        if self.method == "exact" and (self.sampler != AUTO or self.fields):
+            raise InputError(
+                "method 'exact' uses no sampler; leave it and its fields out", "sampler"
             )
         boolean("progress", self.progress)
         if self.draws is not None:
             plain["draws"] = integer("draws", self.draws, 1, bits=31)
         if self.time_limit is not None:
             real("time_limit", self.time_limit, above=0)
-        if not isinstance(sampler, str) or is_localized(sampler):
+        if is_localized(sampler):
             raise InputError(
-                f"sampler is {shown(sampler)}; expected a base sampler, such as 'gibbs'", "sampler"
+                f"sampler is {sampler!r}; expected a base sampler, such as 'gibbs'", "sampler"
             )
-        plain["sampler"] = sampler = "gibbs" if sampler == AUTO else sampler
+        sampler = "gibbs" if sampler == AUTO else sampler
         registered(sampler, variants=False)
         name = localized_name(sampler) if self.method == "localization" else sampler
-        derived = "fields", "built"
-        arguments = [field.name for field in dataclasses.fields(self) if field.name not in derived]
+        arguments = [
+            field.name
+            for field in dataclasses.fields(self)
+            if field.init and field.name != "fields"
+        ]
         known = sorted({*method_fields(name)} - {"name"})
         keywords(sorted(self.fields), ["problem", *arguments], name, known)
         one_of("engine", self.engine, ENGINES)
@@ -250,16 +262,6 @@ class SampleOptions:
         object.__setattr__(self, "built", build(sampler, self.fields))
         if self.method != "exact":
             choose_engine(self.engine, self.built.sampler, num_chains=0)
-
-    @property
-    def lowest(self) -> float:
-        """The temperature of the draws."""
-        return self.temperature if isinstance(self.temperature, float) else min(self.temperature)
-
-    @property
-    def temperatures(self) -> tuple[float, ...]:
-        """Those of a curve; none where a single temperature is given."""
-        return self.temperature if isinstance(self.temperature, tuple) else ()
 
 
 @dataclasses.dataclass(frozen=True)
@@ -350,15 +352,10 @@ class _Run:
         drawn = drawn._replace(reasons=(*drawn.reasons, *more))
         diagnostics, verdict = judge(drawn, observables, problem.labels)
         drawn = _in_double_precision(drawn, observables[VALUE], request)
-        curve = (
-            exact_curve(terms, request.temperatures)
-            if drawn.known and request.temperatures
-            else drawn.curve
-        )
         conflicts = _conflicts(problem, request, drawn, observables[VALUE])
         sign = 1.0 if problem.maximise else -1.0
         averages = drawn.averages
-        curve = curve and curve._replace(value=curve.value * [sign, 1.0])
+        curve = drawn.curve and drawn.curve._replace(value=drawn.curve.value * [sign, 1.0])
         timing = {
             "compile_s": budget.compiling(),
             "draw_s": draw_s,

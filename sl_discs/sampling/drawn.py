@@ -52,7 +52,7 @@ def pieces(bits: UInt8[np.ndarray, "C D W"], size: int):
     """Slices of the draws of all groups, and their states [C, d, N], a piece of bounded size after
     the other.
     """
-    step = max(1, _PIECE // max(1, bits.shape[0] * size))
+    step = max(1, _PIECE // (bits.shape[0] * size))
     for start in range(0, bits.shape[1], step):
         here = slice(start, start + step)
         yield here, unpacked(bits[:, here], size)
@@ -66,10 +66,10 @@ def column(bits: UInt8[np.ndarray, "C D W"], size: int, variable: int) -> Int8[n
 
 def overlaps(bits: UInt8[np.ndarray, "C D W"], size: int) -> Float[np.ndarray, "C D"]:
     """Returns the overlap s.s'/N of each draw with that of the same number in the next group."""
-    following = [*bits[1:], bits[0]]
+    # The first group is next to the last one.
     differences = [
-        np.bitwise_count(state ^ later).sum(axis=1, dtype=np.int64)
-        for state, later in zip(bits, following, strict=True)
+        np.bitwise_count(bits[group] ^ bits[group + 1 - len(bits)]).sum(axis=1, dtype=np.int64)
+        for group in range(len(bits))
     ]
     return 1 - 2 * np.array(differences) / size
 
@@ -205,9 +205,8 @@ LEAST_VISITS = 20
 
 
 class Estimate(NamedTuple):
-    """A mean and its Monte Carlo standard error: infinite of a single batch, or where groups
-    disagree, NaN where all draws agree, as nothing bounds the values that were not drawn, and 0
-    where the mean is exact.
+    """A mean and its Monte Carlo standard error: infinite where groups disagree, NaN where all
+    draws agree, as nothing bounds the values that were not drawn, and 0 where the mean is exact.
     """
 
     mean: float
@@ -260,14 +259,17 @@ class Batches:
         self._lengths = np.diff(np.append(self._starts, num_draws)) / num_draws
         self._weights = np.tile(self._lengths, num_groups) / num_groups
 
-    def estimate(self, values: Float[np.ndarray, "C D"]) -> Estimate:
-        """Returns the mean over all draws and its error."""
+    def estimate(self, values: Num[np.ndarray, "C D"], span: float = math.nan) -> Estimate:
+        """Returns the mean over all draws and its error: where all of them agree, that of a change
+        by `span` in one of the effective draws.
+        """
         mean, error = self._by_batches(values)
         low = float(values.min())
         high = float(values.max())
         rounding = ROUNDING * max(abs(low), abs(high))
+        agree = high - low <= rounding
         return Estimate(
-            float(mean), math.nan if high - low <= rounding else max(float(error), rounding)
+            float(mean), span / self.effective if agree else max(float(error), rounding)
         )
 
     def _by_batches(self, values: Num[np.ndarray, "C D *shape"]) -> tuple[np.ndarray, np.ndarray]:
@@ -276,8 +278,6 @@ class Batches:
         means = (sums / counts).reshape(-1, *values.shape[2:])
         mean = np.tensordot(self._weights, means, 1)
         count = len(means)
-        if count == 1:
-            return mean, np.full(np.shape(mean), np.inf)
         squares = np.tensordot(self._weights**2, (means - mean) ** 2, 1)
         return mean, self._inflation * np.sqrt(count / (count - 1) * squares)
 

@@ -8,7 +8,7 @@ and marginals (Dechter 1999, "Bucket elimination").
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -19,7 +19,8 @@ from sl_discs.chains.budget import Budget
 from sl_discs.models.exact_sums import Elimination, enumerate_law, narrow_elimination
 from sl_discs.models.functions import Terms
 from sl_discs.models.terms import Coefficients
-from sl_discs.sampling.drawn import Drawn, Estimate, Known, Request, packed
+from sl_discs.sampling.drawn import Curve, Drawn, Estimate, Known, Request, packed
+from sl_discs.sampling.thermodynamics import curve_of
 from sl_discs.support.errors import InputError
 from sl_discs.support.memory import check_memory
 
@@ -61,6 +62,17 @@ def exact(terms: Terms, temperature: float, moments: bool = False) -> ExactLaw:
     pairs = np.stack([first, second], axis=1)
     known = Known(marginals, pairs, joint[first, :, second], np.array(law.mean_value))
     return ExactLaw(law.log_z, law.variance, law.entropy, known, None, law.sample)
+
+
+def exact_curve(terms: Terms, temperatures: Sequence[float]) -> Curve:
+    """Returns the curve by enumeration, or by elimination of more than 20 variables of a quadratic
+    model.
+    """
+    laws = [exact(terms, temperature, moments=True) for temperature in temperatures]
+    points = np.array(
+        [(law.known.mean_value, law.variance, law.log_z, law.entropy) for law in laws]
+    )
+    return curve_of(temperatures, points, np.zeros_like(points))
 
 
 def is_narrow(terms: Coefficients) -> bool:
@@ -216,20 +228,24 @@ def draw(request: Request, budget: Budget) -> Drawn:
     groups = request.groups
     size = request.terms.num_sites
     law = exact(request.terms, request.temperature)
-    left = request.draws_each or -(-_DRAWS_IN_TIME // groups)
+    each = request.draws_each or -(-_DRAWS_IN_TIME // groups)
     how = {"states": 2**size} if law.width is None else {"width": law.width}
     rng = np.random.default_rng(request.seed)
     parts = []
-    while left > 0:
-        count = min(max(1, _PIECE // (groups * size)), left)
-        parts.append(
-            packed(np.swapaxes(law.sample(rng, count * groups).reshape(count, groups, -1), 0, 1))
-        )
-        left -= count
+    most = max(1, _PIECE // (groups * size))
+    for done in range(0, each, most):
+        count = min(most, each - done)
+        states = law.sample(rng, count * groups).reshape(count, groups, -1)
+        parts.append(packed(np.swapaxes(states, 0, 1)))
         budget.advance(count * groups)
         if budget.is_interrupted():
             break
-    log_z = Estimate(law.log_z, 0.0)
     return Drawn(
-        np.concatenate(parts, axis=1), "none", how, log_z=log_z, exact=True, known=law.known
+        np.concatenate(parts, axis=1),
+        "none",
+        how,
+        log_z=Estimate(law.log_z, 0.0),
+        exact=True,
+        known=law.known,
+        curve=exact_curve(request.terms, request.temperatures) if request.temperatures else None,
     )

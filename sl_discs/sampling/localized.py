@@ -99,10 +99,9 @@ def draw(request: Request, budget: Budget) -> Drawn:
         chains = Chains.of_one(terms, len(batches), shape, method.sampler, engine, request.seed)
         batches.append(anneal(chains, method, settings).final[0, :, :size])
         budget.advance(len(batches[-1]))
-    states = np.concatenate(batches)[:wanted]
-    reasons, worth, going_on = _assess_by_chains(
-        request, np.concatenate(batches), levels * _SWEEPS_A_LEVEL
-    )
+    every = np.concatenate(batches)
+    states = every[:wanted]
+    reasons, worth, going_on = _assess_by_chains(request, every, levels * _SWEEPS_A_LEVEL)
     if at_first > _MOST_AT_FIRST:
         reasons = (
             "the observation starts as noise where its signal-to-noise ratio should be "
@@ -141,6 +140,8 @@ def _assess_by_chains(
     """Reasons against the draws, found by continuing chains from some of them for `sweeps`; the
     number of independent draws that they are worth at most; and the steps taken.
     """
+    # A large constant would hide differences.
+    terms = request.terms._replace(constant=0.0)
     # A draw, which is left out of the others, is a direction along which modes may differ more than
     # in any variable.
     direction = states[0]
@@ -148,16 +149,16 @@ def _assess_by_chains(
     count = min(len(states), _BATCHES_THAT_GO_ON * _TOGETHER * request.groups)
     chains = RecordedChains(request, count, stream=_STREAM)
     chains.restart(states[:count])
-    chains.record(request.temperature, 1, -(-sweeps // 2))
+    chains.record(1, -(-sweeps // 2))
     fitting = int(np.clip(_RECORD_BYTES // (count * chains.size), _RECORDS, _MOST_RECORDS))
     records = min(fitting, max(_RECORDS, sweeps // 2))
-    later = chains.record(request.temperature, records, max(1, sweeps // (2 * records)))
+    later = chains.record(records, max(1, sweeps // (2 * records)))
     total = len(states)
 
     def observed(some: np.ndarray) -> np.ndarray:
         """Returns f, the magnetisation and the overlap with one draw."""
         return np.column_stack(
-            [request.terms.values(some), magnetisations(some), (some == direction).mean(axis=1)]
+            [terms.values(some), magnetisations(some), (some == direction).mean(axis=1)]
         )
 
     here = np.concatenate(

@@ -24,7 +24,6 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable
-from typing import NamedTuple
 
 import numpy as np
 from jaxtyping import Float32, Float64
@@ -171,8 +170,6 @@ def _in_closed_form(
     """Draws where spins are independent given z."""
     loadings = directions.loadings
     groups = request.groups
-    # s_i^2 = 1: the diagonal of U D U' counts in the observation and not in J.
-    constant = spin.constant - (loadings**2).sum() / 2
 
     def of_fields(
         function: Callable[[np.ndarray], np.ndarray], points: Float64[np.ndarray, "Q r"]
@@ -187,9 +184,7 @@ def _in_closed_form(
     def table(box: np.ndarray, distance: float) -> DensityTable:
         axes = even_axes(box, distance)
         points = np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1)
-        log_z = constant + of_fields(_log_cosh, points.reshape(-1, len(axes))).reshape(
-            points.shape[:-1]
-        )
+        log_z = of_fields(_log_cosh, points.reshape(-1, len(axes))).reshape(points.shape[:-1])
         return DensityTable(axes, (log_z + _log_normal(axes))[None])
 
     rough = table(_reachable(loadings), COARSE)
@@ -203,7 +198,8 @@ def _in_closed_form(
     budget.advance(len(states))
     how = _description(directions) | {"means": "in closed form"}
     bits = packed(states.reshape(groups, each, -1))
-    log_z = float(fine.log_integrals[0])
+    # s_i^2 = 1: the diagonal of U D U' counts in the observation and not in J.
+    log_z = float(fine.log_integrals[0]) + spin.constant - (loadings**2).sum() / 2
     # An integral over a grid of functions that `_is_free` takes for those of independent spins.
     error = _NOTHING + ROUNDING * abs(log_z)
     return Drawn(bits, "none", how, log_z=Estimate(log_z, error), exact=True)
@@ -259,10 +255,11 @@ class _Rest:
         parts, weights = np.polynomial.legendre.leggauss(_PARTS)
         temperatures = np.tile(2 / (1 + parts), self.request.groups)
         chains = RecordedChains(self.request, len(temperatures), stream=_STREAM - 2)
+        chains.temperatures = temperatures
         fields = self.fields(np.tile(z, (len(temperatures), 1)))
         chains.restart((fields > 0).astype(np.int8), fields)
-        chains.record(temperatures, 1, _WARM_UP)
-        recorded = chains.record(temperatures, _MOMENTS_OF_A_PART, _SWEEPS).values
+        chains.record(1, _WARM_UP)
+        recorded = chains.record(_MOMENTS_OF_A_PART, _SWEEPS).values
         self.steps += chains.steps
         values = recorded.mean(axis=0, dtype=float).reshape(self.request.groups, -1)
         rounding = ROUNDED * self.request.terms.reach()
@@ -271,33 +268,18 @@ class _Rest:
         return self._constant + _log_cosh(fields[0].astype(np.float64)) + coupled, least
 
 
-class _Series(NamedTuple):
-    """Sums over `num_records` records of G chains at each of Q nodes: of K observables, their
-    squares and squared changes.
-    """
-
-    num_records: int
-    sums: Float64[np.ndarray, "3 G Q K"]
-
-    @property
-    def means(self) -> Float64[np.ndarray, "G Q K"]:
-        return self.sums[0] / self.num_records
-
-    @property
-    def variances(self) -> Float64[np.ndarray, "G Q K"]:
-        return self.sums[1] / self.num_records - self.means**2
-
-
 class _Nodes:
     """G chains at each of Q nodes of a grid, for a fit of log Z0; chain g Q + q is group g's at
     node q.
 
-    `series` are all records, of which `halves` are the earlier and the later ones.
+    `moments` are means over all `num_records` records: of K observables, their squares and squared
+    changes. `halves` are those of the earlier and the later records.
     """
 
     def __init__(self, rest: _Rest, box: Float64[np.ndarray, "r 2"], count: int, stream: int):
         self.fit = GradientFit(box, count)
-        self._rest, self._shape = rest, (rest.request.groups, len(self.fit.nodes))
+        self._rest = rest
+        self._shape = rest.request.groups, len(self.fit.nodes)
         self._fields = rest.fields(np.tile(self.fit.nodes, (self._shape[0], 1)))
         self.chains = RecordedChains(rest.request, len(self._fields), stream=stream)
         # Different starts: random in one group, along the fields in the next.
@@ -306,11 +288,12 @@ class _Nodes:
         states[1::2] = rest.fields(self.fit.nodes) > 0
         self.chains.restart(states.reshape(self._fields.shape), self._fields)
         self._watch(_WARM_UP)
-        self.series = self._watch(_FIRST_ROUND)
+        self.num_records = _FIRST_ROUND
+        self.moments = self._watch(_FIRST_ROUND)
 
-    def _watch(self, num_records: int) -> _Series:
-        """Continues the chains, and sums D^(1/2) U'E[s_i | other spins] and 1/2 s'J0 s over
-        `num_records` records.
+    def _watch(self, num_records: int) -> Float64[np.ndarray, "3 G Q K"]:
+        """Continues the chains, and returns the moments of D^(1/2) U'E[s_i | other spins] and
+        1/2 s'J0 s over `num_records` records.
 
         These conditional means have the same expectations as the spins, and less variance
         (Rao-Blackwell).
@@ -318,49 +301,44 @@ class _Nodes:
         loadings = self._rest.loadings.astype(np.float32)
         last = None
         sums = np.zeros((3, len(self._fields), loadings.shape[1] + 1))
-        for recorded in self.chains.play(1.0, num_records, _SWEEPS):
+        for recorded in self.chains.play(num_records, _SWEEPS):
             for states, values in zip(recorded.states, recorded.values, strict=True):
                 spins = 2 * states.astype(np.float32) - 1
                 seen = np.tanh(spins @ self._rest.couplings + self._fields) @ loadings
                 now = np.concatenate([seen, values[:, None]], axis=1).astype(np.float64)
                 sums += now, now**2, (now - (now if last is None else last)) ** 2
                 last = now
-        return _Series(num_records, sums.reshape(3, *self._shape, -1))
+        return sums.reshape(3, *self._shape, -1) / num_records
 
     def double(self) -> None:
         """Makes as many records again."""
-        self.halves = self.series, self._watch(self.series.num_records)
-        self.series = _Series(
-            2 * self.series.num_records, self.halves[0].sums + self.halves[1].sums
-        )
+        self.halves = np.stack([self.moments, self._watch(self.num_records)], axis=1)
+        self.moments = self.halves.mean(axis=1)
+        self.num_records *= 2
 
     @property
     def gradients(self) -> Float64[np.ndarray, "G Q r"]:
         """Returns the gradients of log Z0 at the nodes, from each group."""
-        return self.series.means[:, :, :-1]
+        return self.moments[0, :, :, :-1]
 
     def times(self) -> Float64[np.ndarray, "Q K"]:
         """Returns autocorrelation times in records, assuming geometrically falling correlations."""
-        series = self.series
-        variance = series.variances.mean(axis=0)
-        moves = (series.sums[2] / series.num_records).mean(axis=0)
+        means, squares, moves = self.moments
+        variance = (squares - means**2).mean(axis=0)
         # Quantities that hardly vary count as white noise.
-        correlation = np.clip(1 - (moves + _HARDLY) / (2 * variance + _HARDLY), 0, 0.999)
+        changed = moves.mean(axis=0) + _HARDLY
+        correlation = np.clip(1 - changed / (2 * variance + _HARDLY), 0, 0.999)
         return (1 + correlation) / (1 - correlation)
 
     def disagreement(self) -> tuple[float, float]:
         """Returns the split R-hat of the node where it is largest relative to its limit, and that
         limit.
         """
-        halves, within = (
-            np.concatenate([getattr(half, name) for half in self.halves])
-            for name in ("means", "variances")
-        )
-        r_hat = np.sqrt(1 + halves.var(axis=0, ddof=1) / (within.mean(axis=0) + _HARDLY))
-        spread = spread_by_chance(len(halves), FALSE_ALARM / r_hat.size)
-        limit = np.maximum(
-            _DISAGREE, np.sqrt(1 + spread * self.times() / self.halves[0].num_records)
-        )
+        means, squares, _ = self.halves.reshape(3, -1, *self.moments.shape[2:])
+        within = (squares - means**2).mean(axis=0)
+        r_hat = np.sqrt(1 + means.var(axis=0, ddof=1) / (within + _HARDLY))
+        spread = spread_by_chance(len(means), FALSE_ALARM / r_hat.size)
+        limit = np.maximum(_DISAGREE, np.sqrt(1 + 2 * spread * self.times() / self.num_records))
         worst = np.unravel_index(np.argmax(r_hat / limit), r_hat.shape)
         return float(r_hat[worst]), float(limit[worst])
 
@@ -393,7 +371,7 @@ def _table(rest: _Rest, budget: Budget) -> tuple[_Nodes, DensityTable, list[str]
             larger = _grown(density.hull(_ROUGH_DROP), 0.0, rest.reachable)
             outside = (larger[:, 0] < box[:, 0]) | (larger[:, 1] > box[:, 1])
             poor = misfit > _MOST_MISFIT or outside.any()
-            over = nodes.series.num_records >= _MOST_RECORDS or budget.left() < least
+            over = nodes.num_records >= _MOST_RECORDS or budget.left() < least
             if poor or over or density.effective_draws() >= wanted:
                 break
         rest.steps += nodes.chains.steps
@@ -442,7 +420,7 @@ def _by_chains(spin: SpinForm, directions: Directions, request: Request, budget:
         points = density.sample(rng, together)
         start = states[np.arange(groups)[:, None], near.query(points)[1]]
         chains.restart(start.reshape(-1, size), rest.fields(points.reshape(-1, points.shape[2])))
-        chains.record(1.0, 1, burn)
+        chains.record(1, burn)
         batches.append(chains.current().reshape(groups, together, size))
         budget.advance(groups * together)
     if directions.width >= NARROW:
@@ -456,7 +434,7 @@ def _by_chains(spin: SpinForm, directions: Directions, request: Request, budget:
         "engine": chains.engine.name,
         "nodes": len(nodes.fit.nodes),
         "groups": groups,
-        "sweeps at a node": _SWEEPS * nodes.series.num_records,
+        "sweeps at a node": _SWEEPS * nodes.num_records,
         "sweeps a draw": burn,
         "steps": rest.steps + chains.steps,
     }

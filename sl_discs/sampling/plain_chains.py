@@ -59,16 +59,16 @@ def draw(request: Request, budget: Budget) -> Drawn:
     warm_up = 0
     length = FIRST_ROUND
     while True:
-        recorded = chains.record(request.temperature, length)
+        recorded = chains.record(length)
         warm_up += length
-        diagnostic = diagnose("value", recorded.values.T)
-        if diagnostic.r_hat <= _AGREEMENT or length >= LAST_ROUND or budget.is_over():
+        r_hat = diagnose("value", recorded.values.T).r_hat
+        if r_hat <= _AGREEMENT or length >= LAST_ROUND or budget.is_over():
             break
         length *= 2
     thinning = sweeps_a_draw(recorded.values, recorded.states)
     records = min(_RECORDS, thinning)
     sweeps = -(-thinning // records)
-    _, drawn = collect(chains, request.temperature, request.draws_each, budget, records, sweeps)
+    _, drawn = collect(chains, budget, records, sweeps)
     how = {
         "sampler": request.method.name,
         "engine": chains.engine.name,
@@ -88,18 +88,17 @@ def dispersed(request: Request, is_over: Callable[[], bool] = lambda: False) -> 
         random = ordered_method(request.method.name, {"scan": RANDOM})
         request = request._replace(method=random)
     chains = RecordedChains(request, request.groups, stream=DISPERSING)
+    chains.restart()
     states = chains.current()
     chain = np.arange(request.groups)
     second = chain % 2
     chains.restart((states[chain - second] ^ second[:, None]).astype(np.int8))
-    chains.record(request.temperature, FIRST_ROUND, is_over=is_over)
+    chains.record(FIRST_ROUND, is_over=is_over)
     return chains
 
 
 def collect(
     chains: RecordedChains,
-    temperatures: Float64[np.ndarray, "B"] | float,
-    draws_each: int | None,
     budget: Budget,
     every: int,
     sweeps: int = 1,
@@ -113,8 +112,9 @@ def collect(
     """
     parts = []
     done = 0
+    draws_each = chains.request.draws_each or 2**31 // every
     try:
-        for recorded in chains.play(temperatures, (draws_each or 2**31 // every) * every, sweeps):
+        for recorded in chains.play(draws_each * every, sweeps):
             kept = np.arange(done, done + len(recorded.states)) % every == every - 1
             bits = packed(np.swapaxes(by_group(recorded.states[kept], each), 0, 1))
             spins = magnetisations(recorded.states)
@@ -129,7 +129,7 @@ def collect(
             raise
         budget.interrupted = True
     records, bits, spins = zip(*parts, strict=True)
-    joined = Recorded.joined(list(records))
+    joined = _joined(records)
     values = joined.values[:, :: chains.rungs]
     whole = done // every * every
 
@@ -204,27 +204,28 @@ class Recorded(NamedTuple):
 
     Values are those of f, without the constant of the problem; states those of the first rung of
     each ladder, L = 0 if they are not kept; `swaps` is whether a chain swaps states with the next
-    one, None without ladders.
+    one, of no chain without ladders.
     """
 
     values: Float32[np.ndarray, "L B"]
     states: Int8[np.ndarray, "_L C N"]
-    swaps: Bool[np.ndarray, "L B"] | None
+    swaps: Bool[np.ndarray, "L _B"]
 
-    @classmethod
-    def joined(cls, parts: list[Recorded]) -> Recorded:
-        """Joins the records of consecutive calls."""
-        values, states, each = zip(*parts, strict=True)
-        swaps = None if each[0] is None else np.concatenate(each)
-        return cls(np.concatenate(values), np.concatenate(states), swaps)
+
+def _joined(parts: list[Recorded]) -> Recorded:
+    """Returns the records of consecutive calls."""
+    return Recorded(*map(np.concatenate, zip(*parts, strict=True)))
 
 
 class RecordedChains(Chains):
     """B chains of a request's sampler on its problem of N variables, whose records are kept.
 
-    `sweep` is the number of steps in a sweep, `steps` that of the Markov steps of all chains so
-    far, `clusters` that of the rungs that swap clusters.
+    `temperatures` are those of the chains, at first the request's, `sweep` is the number of steps
+    in a sweep, `steps` that of the Markov steps of all chains so far, and `clusters` that of the
+    rungs that swap clusters.
     """
+
+    temperatures: Float64[np.ndarray, "B"] | float
 
     def __init__(
         self,
@@ -236,7 +237,7 @@ class RecordedChains(Chains):
         stream: int = 0,
         clusters: int = 0,
     ):
-        """Lays out the chains in random states.
+        """Lays out the chains, before `restart`.
 
         Args:
           request: names the problem, the sampler with its fields, of which those of a method are
@@ -266,6 +267,8 @@ class RecordedChains(Chains):
         super().__init__(
             [terms] * shape.num_instances, self._instance_ids, shape, kernel, chosen, request.seed
         )
+        self.request = request
+        self.temperatures = request.temperature
         self.size = terms.num_sites
         self.num_chains = num_chains
         self.rungs = rungs
@@ -306,21 +309,15 @@ class RecordedChains(Chains):
 
     def current(self) -> Int8[np.ndarray, "B N"]:
         """Returns a copy of the chains' current states."""
-        if not hasattr(self, "states"):
-            self.restart()
         return np.array(self.states.chain.x[0, :, : self.size])
 
-    def play(
-        self, temperatures: Float64[np.ndarray, "B"] | float, num_records: int, sweeps: int = 1
-    ) -> Iterator[Recorded]:
+    def play(self, num_records: int, sweeps: int = 1) -> Iterator[Recorded]:
         """Continues the chains and yields `num_records` records, a few per call, one after every
         `sweeps` sweeps.
 
         At infinite temperature all states are equally likely.
         """
-        if not hasattr(self, "states"):
-            self.restart()
-        values = np.broadcast_to(np.asarray(temperatures, np.float32), self.num_chains)
+        values = np.broadcast_to(np.asarray(self.temperatures, np.float32), self.num_chains)
         self.prepare(self.program._replace(temperature=ChainTemperatures(values)), self.done)
         steps = sweeps * self.sweep
         most = self._worth_a_call(num_records, steps)
@@ -334,7 +331,8 @@ class RecordedChains(Chains):
             self.steps += count * steps * self.num_chains
             num_records -= count
             assert trace.states is not None
-            swaps = None if trace.swaps is None else np.asarray(trace.swaps)[:, 0]
+            no_swaps = np.empty((count, 1, 0), bool)
+            swaps = np.asarray(no_swaps if trace.swaps is None else trace.swaps)[:, 0]
             states = np.asarray(trace.states)[:, 0, :, : self.size]
             yield Recorded(checked(np.asarray(trace.value)[:, 0]), states, swaps)
 
@@ -343,29 +341,29 @@ class RecordedChains(Chains):
         or two numbers for all.
         """
         bytes_each = self.num_chains // self.rungs * self.shape.num_sites
-        most = max(1, min(num_records, _MOST_RECORDED // bytes_each))
+        limits = [num_records, _MOST_RECORDED // bytes_each]
         if self.engine.on_host:
             call_s = self._step_s * steps + self.num_chains * _RECORD_S
-            return max(1, min(most, int(_CALL_S / call_s)))
-        most = min(most, max(1, self.engine.steps_per_call(self.sampler) // steps))
+            return max(1, min(*limits, int(_CALL_S / call_s)))
+        limits.append(self.engine.steps_per_call(self.sampler) // steps)
         if jax.default_backend() == "cpu":
             # All sites are evaluated in each step; a time limit is checked between calls.
             step_s = self.num_chains * self.shape.num_sites * _SITE_S
-            most = max(1, min(most, int(_CALL_S / (step_s * steps))))
+            limits.append(int(_CALL_S / (step_s * steps)))
+        most = max(1, min(limits))
         calls = -(-num_records // (1 << (most.bit_length() - 1)))
         return -(-num_records // calls)
 
     def record(
         self,
-        temperatures,
         num_records: int,
         sweeps: int = 1,
         is_over: Callable[[], bool] = lambda: False,
     ) -> Recorded:
         """Continues the chains as `play`, and returns all records until `is_over` at once."""
         parts = []
-        for part in self.play(temperatures, num_records, sweeps):
+        for part in self.play(num_records, sweeps):
             parts.append(part)
             if is_over():
                 break
-        return Recorded.joined(parts)
+        return _joined(parts)

@@ -8,6 +8,7 @@ import csv
 import dataclasses
 import functools
 import io
+import itertools
 import math
 import os
 import warnings
@@ -16,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from jaxtyping import Float64, Int8, UInt8
+from jaxtyping import Float64, Int8, Shaped, UInt8
 
 from sl_discs.problems.problem import label_of, plain_label
 from sl_discs.sampling.diagnostics import Diagnostic, Verdict, diagnose, disagreement, r_hat_limit
@@ -154,47 +155,50 @@ class Samples:
 
     def _batches(self, effective: float = math.inf) -> Batches:
         """Returns batches of draws that are worth at most `effective` independent ones."""
-        least = min(
-            diagnostic.ess_bulk
-            for diagnostic in self.diagnostics
-            if diagnostic.name in (VALUE, MAGNETISATION, OVERLAP)
-        )
+        # Of the value, the magnetisation and the overlap.
+        least = min(diagnostic.ess_bulk for diagnostic in self.diagnostics[:3])
         groups, draws = self.group_values.shape
         return Batches(groups, draws, self.dependence, min(least, effective))
 
-    def _estimate(self, name: str, values: Float64[np.ndarray, "C D"], is_event: bool) -> Estimate:
-        """Returns the mean of an observable, whose own effective sample size counts; where its
-        R-hat is above the limit, the error is infinite, and a warning says why.
+    def _estimate(self, name: str, values: Shaped[np.ndarray, "C D"]) -> Estimate:
+        """Returns the mean of an observable, or the probability of an event, whose values are
+        booleans; its own effective sample size counts. A warning says why an error is unknown:
+        infinite where R-hat is above its limit, or NaN.
         """
-        if self.dependence == "none":
-            batches = self._batches()
-        else:
+        batches = self._batches()
+        if self.dependence != "none":
             own = diagnose(name, values)
             batches = self._batches(own.ess_bulk)
             own = own._replace(limit=r_hat_limit(len(values), own.ess_bulk))
             if own.r_hat > own.limit:
                 warnings.warn(f"{disagreement(own)}; its error is unknown", stacklevel=3)
                 return Estimate(float(values.mean()), math.inf)
-        return (
-            Estimate(*map(float, batches.shares(values))) if is_event else batches.estimate(values)
-        )
+        if values.dtype == bool:
+            return Estimate(*map(float, batches.shares(values)))
+        estimate = batches.estimate(values)
+        if math.isnan(estimate.error):
+            warnings.warn(
+                f"{name} has the same value at all draws, and nothing bounds its values at other "
+                "states; its error is unknown",
+                stacklevel=3,
+            )
+        return estimate
 
     @functools.cached_property
     def marginals(self) -> dict[Hashable, Estimate]:
         """Returns the probability that each variable is 1, with its standard error."""
         size = len(self.labels)
         batches = self._batches()
-        means = np.empty(size)
-        errors = np.zeros(size)
         if self.known is not None:
             means = self.known.marginals[:, 1]
+            errors = np.zeros(size)
         else:  # a few variables of all draws at a time
-            step = max(8, 2**26 // max(1, len(self)) // 8 * 8)
-            for start in range(0, size, step):
-                here = slice(start, start + step)
-                means[here], errors[here] = batches.shares(
-                    unpacked(self.bits, size, start, min(start + step, size))
-                )
+            step = max(8, 2**26 // len(self) // 8 * 8)
+            parts = [
+                batches.shares(unpacked(self.bits, size, start, min(start + step, size)))
+                for start in range(0, size, step)
+            ]
+            means, errors = np.concatenate(parts, axis=1)
         rows = zip(self.labels, means.tolist(), errors.tolist(), strict=True)
         return {label: Estimate(mean, error) for label, mean, error in rows}
 
@@ -206,7 +210,7 @@ class Samples:
         if self.known is not None:
             return Estimate(float(self.known.marginals[variable, value_index]), 0.0)
         events = column(self.bits, len(self.labels), variable) == value_index
-        return Estimate(*map(float, self._batches().shares(events.astype(float))))
+        return Estimate(*map(float, self._batches().shares(events)))
 
     def pair_marginal(
         self, first: Hashable, second: Hashable, values: tuple[int, int] = (1, 1)
@@ -231,7 +235,7 @@ class Samples:
                     return Estimate(float(exact[0]), 0.0)
         size = len(self.labels)
         both = (column(self.bits, size, u) == k) & (column(self.bits, size, v) == m)
-        return self._estimate(f"P({first!r}, {second!r})", both.astype(float), True)
+        return self._estimate(f"P({first!r}, {second!r})", both)
 
     def mean(self, observable: str = VALUE) -> Estimate:
         """Returns the mean of `value`, `magnetisation` or `overlap`, with its standard error.
@@ -248,9 +252,8 @@ class Samples:
         if self.known is not None:
             sign = -1.0 if observable == VALUE and not self.maximise else 1.0
             return Estimate(sign * self.known.mean(observable), 0.0)
-        estimate = self._batches().estimate(values)
-        if observable != VALUE and math.isnan(estimate.error):
-            estimate = estimate._replace(error=2 / self._batches().effective)
+        span = math.nan if observable == VALUE else 2.0
+        estimate = self._batches().estimate(values, span)
         if observable != OVERLAP:
             return estimate
         # Groups have all overlaps in common.
@@ -280,15 +283,15 @@ class Samples:
             return self
         reasons = list(self.verdict.reasons)
         notes = []
-        if not math.isfinite(self.mean().error):
-            reasons.append(
-                "the error of value is unknown, as all draws agree, and nothing bounds the "
-                "values of other states: only method='exact', where it can run, tells"
-            )
         for name in (VALUE, MAGNETISATION):
             values = self._averaged(name)
             differ = visits(values) * self._batches().effective / values.size
-            if 0 < differ < LEAST_VISITS:
+            if differ == 0 and name == VALUE:
+                reasons.append(
+                    "the error of value is unknown, as all draws agree, and nothing bounds the "
+                    "values of other states: only method='exact', where it can run, tells"
+                )
+            elif 0 < differ < LEAST_VISITS:
                 notes.append(
                     f"the error of {name} rests on about {max(1, differ):.0f} draws that differ "
                     f"from the others, below {LEAST_VISITS}, and is itself uncertain: draw more"
@@ -297,14 +300,25 @@ class Samples:
         return dataclasses.replace(self, verdict=verdict, notes=(*self.notes, *notes))
 
     def expectation(self, function) -> Estimate:
-        """Returns the mean of a function that maps states [S, N], in the problem's own values as
-        integers of 64 bits, to [S] real numbers.
+        """Returns the mean of a function of states, with its error.
 
-        Of a function that returns booleans it is the probability of an event, with the error of
-        `marginal`, also if all draws agree. Of any other function the error is then NaN, as nothing
-        bounds its values at other states. Errors count the function's own effective sample size.
-        Where its R-hat is above the limit, as between groups that hold different modes, the error
-        is infinite, and a warning says why.
+        It counts the function's own effective sample size, and a warning says why it is unknown:
+        infinite where R-hat is above its limit, as between groups that hold different modes, and
+        NaN where the function has the same value at all draws, as nothing bounds its values at
+        other states. Booleans are an event, whose probability then has the error of `marginal`.
+
+        Example:
+            >>> problem = sl_discs.ising({"a": -0.5}, {("a", "b"): -1, ("b", "c"): -1})
+            >>> samples = sl_discs.sample(problem, draws=1000, seed=0)
+            >>> samples.expectation(lambda states: states.sum(axis=1))  # of a + b + c
+            Estimate(mean=1.196..., error=0.076...)
+            >>> samples.expectation(lambda states: states[:, 0] == states[:, 2])  # P(a = c)
+            Estimate(mean=0.798..., error=0.012...)
+
+        Args:
+          function: maps states [S, N] to [S] real numbers or booleans, each row by itself. States
+            are in the problem's own values, 0 and 1 or -1 and 1, in the order of `labels`, as
+            integers of 64 bits. It is called with some of the draws at a time.
 
         Raises:
           InputError: the function returns another shape, or other than finite real numbers.
@@ -312,22 +326,20 @@ class Samples:
         function_of("function", function)
         size = len(self.labels)
         parts = []
-        is_event = True
         for _, states in pieces(self.bits, size):
             # Sums of a few weighted values would overflow the 8 bits of states.
             own = self._own(states).astype(np.int64)
             rows = own.reshape(-1, size)
             result = np.asarray(function(rows))
-            is_event = is_event and result.dtype == bool
             fits = result.shape == (len(rows),) and result.dtype.kind in "biuf"
             if not fits or not np.isfinite(result).all():
                 raise InputError(
                     f"the function returned {result.dtype} of shape {result.shape}; expected a "
                     "finite real number for each state"
                 )
-            parts.append(result.reshape(own.shape[:2]).astype(np.float64))
+            parts.append(result.reshape(own.shape[:2]))
         values = np.concatenate(parts, axis=1)
-        return self._estimate(getattr(function, "__name__", "this function"), values, is_event)
+        return self._estimate(getattr(function, "__name__", "this function"), values)
 
     @functools.cached_property
     def _places(self) -> dict[Hashable, int]:
@@ -473,14 +485,13 @@ class Samples:
             for group, kind in _GROUPS.items():
                 own = {name: arrays.pop(f"{group}_{name}", None) for name in kind._fields}
                 fields[group] = None if all(leaf is None for leaf in own.values()) else kind(**own)
+            reliable, reasons, *times = fields["verdict"]
             fields |= arrays | {
                 "labels": range(count) if labels is None else tuple(map(label_of, labels)),
                 "grid": None if fields["grid"] is None else tuple(fields["grid"]),
                 "log_z": None if fields["log_z"] is None else Estimate(*fields["log_z"]),
                 "diagnostics": tuple(Diagnostic(*value) for value in fields["diagnostics"]),
-                "verdict": Verdict(
-                    fields["verdict"][0], tuple(fields["verdict"][1]), *fields["verdict"][2:]
-                ),
+                "verdict": Verdict(reliable, tuple(reasons), *times),
                 "notes": tuple(fields["notes"]),
             }
             check_fields(cls, fields)
@@ -511,7 +522,7 @@ class Samples:
 
 # Tables of estimates with their evidence.
 
-_TITLES = "", "mean", "error", "R-hat", "limit", "ESS bulk", "ESS tail"
+_TITLES = "", "mean", "error", "R-hat", "limit", "ESS bulk", "ESS tail", "limit"
 _CURVE_TITLES = (
     "temperature",
     "value",
@@ -533,7 +544,11 @@ def summary_lines(samples: Samples) -> list[str]:
     lines = [f"  {printable(line)}" for line in (title, *samples.notes)]
     tables = [[_TITLES, *estimates(samples)]]
     if samples.curve is not None:
-        tables.append([_CURVE_TITLES, *_curve_rows(samples.curve)])
+        rows = [
+            (f"{temperature:g}", *itertools.chain(*(numbers(Estimate(*one)) for one in columns)))
+            for temperature, *columns in zip(*samples.curve, strict=True)
+        ]
+        tables.append([_CURVE_TITLES, *rows])
     for table in tables:
         lines += ["", *(line.rstrip() for line in aligned(table))]
     return lines
@@ -543,34 +558,24 @@ def estimates(samples: Samples) -> list[tuple[str, ...]]:
     """Returns the rows of means, of the value at other temperatures, of the variables with the
     largest R-hat and the least ESS, and of log Z.
     """
-    by_name = {entry.name: entry for entry in samples.diagnostics}
-    rows: list[tuple[str, ...]] = []
-    for name in (VALUE, MAGNETISATION, OVERLAP):
-        rows.append((name, *numbers(samples.mean(name)), *_evidence(by_name.pop(name))))
+    means = {name: samples.mean(name) for name in (VALUE, MAGNETISATION, OVERLAP)}
     if samples.curve is not None:
         for temperature, value in zip(samples.curve.temperature, samples.curve.value, strict=True):
-            name = value_at(temperature)
-            if name in by_name:
-                rows.append((name, *numbers(Estimate(*value)), *_evidence(by_name.pop(name))))
-    if by_name:
-        known = {variable_name(label): label for label in samples.labels}
-        worst = max(
-            by_name.values(), key=lambda entry: -1.0 if math.isnan(entry.r_hat) else entry.r_hat
-        )
-        least = min(by_name.values(), key=lambda entry: min(entry.ess_bulk, entry.ess_tail))
-        for entry in dict.fromkeys((worst, least)):
-            share = numbers(samples.marginal(known[entry.name]))
-            rows.append((f"P({entry.name} = 1)", *share, *_evidence(entry)))
+            means[value_at(temperature)] = Estimate(*value)
+    known = {variable_name(label): label for label in samples.labels}
+    variables = [entry for entry in samples.diagnostics if entry.name in known]
+    rows = [
+        (entry.name, *numbers(means[entry.name]), *_evidence(entry))
+        for entry in samples.diagnostics
+        if entry.name in means
+    ]
+    worst = max(variables, key=lambda entry: entry.r_hat)
+    least = min(variables, key=lambda entry: entry.ess)
+    for entry in dict.fromkeys((worst, least)):
+        share = numbers(samples.marginal(known[entry.name]))
+        rows.append((f"P({entry.name} = 1)", *share, *_evidence(entry)))
     if samples.log_z is not None:
-        rows.append(("log Z", *numbers(samples.log_z), "", "", "", ""))
-    return rows
-
-
-def _curve_rows(curve: Curve) -> list[tuple[str, ...]]:
-    rows = []
-    for temperature, *columns in zip(*curve, strict=True):
-        cells = (cell for column in columns for cell in numbers(Estimate(*column)))
-        rows.append((f"{temperature:g}", *cells))
+        rows.append(("log Z", *numbers(samples.log_z), *[""] * 5))
     return rows
 
 
@@ -587,10 +592,7 @@ def numbers(estimate: Estimate) -> tuple[str, str]:
 
 
 def _evidence(diagnostic: Diagnostic) -> tuple[str, ...]:
-    """Returns R-hat and its limit, empty where it has no meaning, and effective sample sizes."""
-    known = not math.isnan(diagnostic.r_hat)
-    r_hat = [
-        f"{value:.3f}" if known and not math.isnan(value) else ""
-        for value in (diagnostic.r_hat, diagnostic.limit)
-    ]
-    return *r_hat, f"{diagnostic.ess_bulk:,.0f}", f"{diagnostic.ess_tail:,.0f}"
+    """Returns R-hat, effective sample sizes and their limits, empty where they have no meaning."""
+    _, r_hat, bulk, tail, limit, least = diagnostic
+    cells = (r_hat, ".3f"), (limit, ".3f"), (bulk, ",.0f"), (tail, ",.0f"), (least, ",.0f")
+    return tuple("" if math.isnan(value) else f"{value:{form}}" for value, form in cells)

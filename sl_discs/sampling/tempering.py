@@ -216,9 +216,10 @@ _SITES_A_NEIGHBOUR = 16
 
 def swaps_clusters(terms: Terms, ladders: int) -> bool:
     """Returns whether cluster moves are worth their time, and there are enough ladders for them."""
-    if ladders % 2 or ladders < 2 * _LEAST_PAIRS:
-        return False
-    return terms.max_degree() <= min(_MOST_NEIGHBOURS, terms.num_sites / _SITES_A_NEIGHBOUR)
+    has_pairs = ladders % 2 == 0 and ladders >= 2 * _LEAST_PAIRS
+    return has_pairs and terms.max_degree() <= min(
+        _MOST_NEIGHBOURS, terms.num_sites / _SITES_A_NEIGHBOUR
+    )
 
 
 class _Ladders(RecordedChains):
@@ -238,15 +239,14 @@ class _Ladders(RecordedChains):
             stream=stream,
             clusters=clusters,
         )
-        self.request = request
-        self.inverse = inverse
         self.ladders = request.groups
+        self.place(inverse)
 
-    @property
-    def temperatures(self) -> Float64[np.ndarray, "B"]:
-        """Returns those of all chains."""
+    def place(self, inverse: Float64[np.ndarray, "R"]) -> None:
+        """Gives the rungs other temperatures."""
+        self.inverse = inverse
         with np.errstate(divide="ignore"):
-            return np.tile(1 / self.inverse[::-1], self.ladders)
+            self.temperatures = np.tile(1 / inverse[::-1], self.ladders)
 
     def by_rung(self, recorded: Recorded) -> np.ndarray:
         """Returns the values [D, C, R], the hottest rung first."""
@@ -269,12 +269,9 @@ def draw(request: Request, budget: Budget) -> Drawn:
     chains = _adapted(request, budget, budget.after(_SEARCH_PART))
     # Ladders of a group.
     each = 2 if chains.clusters else 1
-    warm = chains.record(chains.temperatures, _LAST_ROUND, is_over=budget.after(_WARM_UP_PART))
+    warm = chains.record(_LAST_ROUND, is_over=budget.after(_WARM_UP_PART))
     thinning = _sweeps_a_draw(chains, warm) if len(warm.states) == _LAST_ROUND else 1
-    recorded, drawn = collect(
-        chains, chains.temperatures, request.draws_each, budget, thinning, each=each
-    )
-    assert recorded.swaps is not None
+    recorded, drawn = collect(chains, budget, thinning, each=each)
     values = chains.by_rung(recorded)
     of_ladders = round_trips(recorded.swaps.reshape(-1, chains.ladders, chains.rungs))
     trips = of_ladders.reshape(-1, each).sum(axis=1)
@@ -329,14 +326,14 @@ def _adapted(request: Request, budget: Budget, is_over: Callable[[], bool]) -> _
         budget.check_interrupt()
         if is_over():
             break
-        recorded = chains.record(chains.temperatures, _FIRST_ROUND << k, is_over=is_over)
+        recorded = chains.record(_FIRST_ROUND << k, is_over=is_over)
         rates = rejection_rates(chains.inverse, chains.by_rung(recorded))
         rungs = best_number_of_rungs(rates)
         if k == _ROUNDS - 1 or abs(rungs - chains.rungs) <= _ABOUT_RIGHT * chains.rungs:
             rungs = chains.rungs
         inverse = adapted_ladder(chains.inverse, rates, rungs)
         if rungs == chains.rungs:
-            chains.inverse = inverse
+            chains.place(inverse)
         else:
             chains = chains.followed_by(inverse, _STREAM + 1 + k)
     return chains
@@ -353,7 +350,8 @@ def _begin(
     chains = _Ladders(request, inverse, stream, swaps)
     quenched = dispersed(request._replace(groups=chains.num_chains), is_over)
     starts = quenched.current()
-    states = (chains.current() if swaps else starts).reshape(chains.ladders, len(inverse), -1)
+    chains.restart(None if swaps else starts)
+    states = chains.current().reshape(chains.ladders, len(inverse), -1)
     cold = chains.ladders // 2
     # A large constant would hide which are best.
     terms = request.terms._replace(constant=0.0)
@@ -378,7 +376,7 @@ def needs_no_ladder(request: Request, is_over: Callable[[], bool]) -> bool:
     seen = np.empty((0, _PILOTS, _FIRST_RUNGS, 1 + _SUMS))
     while True:
         parts = [seen]
-        for recorded in chains.play(chains.temperatures, max(len(seen), FIRST_ROUND)):
+        for recorded in chains.play(max(len(seen), FIRST_ROUND)):
             sums = sums_of_spins(recorded.states, _SUMS)
             part = np.concatenate([recorded.values[..., None], sums], axis=2)
             parts.append(part.reshape(len(part), _PILOTS, -1, 1 + _SUMS))

@@ -14,23 +14,10 @@ import numpy as np
 from jaxtyping import Float, Float64
 from scipy.special import logsumexp
 
-from sl_discs.models.functions import Terms
 from sl_discs.sampling.drawn import ROUNDING, Curve
-from sl_discs.sampling.exact import exact
 
 
-def exact_curve(terms: Terms, temperatures: Sequence[float]) -> Curve:
-    """Returns the curve by enumeration, or by elimination of more than 20 variables of a quadratic
-    model.
-    """
-    laws = [exact(terms, temperature, moments=True) for temperature in temperatures]
-    points = np.array(
-        [(law.known.mean_value, law.variance, law.log_z, law.entropy) for law in laws]
-    )
-    return _curve(temperatures, points, np.zeros_like(points))
-
-
-def _curve(
+def curve_of(
     temperatures: Sequence[float], points: Float64[np.ndarray, "T 4"], errors: np.ndarray
 ) -> Curve:
     """Returns the curve with these columns: value, heat capacity, log Z and entropy."""
@@ -77,7 +64,7 @@ def ladder_curve(
     errors = np.hypot(errors, ROUNDING * curve)
     if joined.min() == joined.max():  # nothing bounds the values of other states
         errors = np.full_like(errors, np.nan)
-    return _curve(temperatures, curve, errors)
+    return curve_of(temperatures, curve, errors)
 
 
 def _reweighted(

@@ -318,6 +318,9 @@ REFUSALS |= {
     "sample, no gradient": refuses(
         sample, WITHOUT_GRADIENT, method="chain", sampler="gwg", named="fn"
     ),
+    "sample, a sampler with exact": refuses(
+        sample, TRIANGLE, method="exact", sampler="gibbs", named="sampler"
+    ),
     "sample, too many states": refuses(sample, WIDE, method="exact", named="method"),
     "sample, dense without a direction": refuses(sample, DENSE, 1.0, 10, "low_rank"),
     "samples, observable": drawn("mean", "energy level", named="observable"),

@@ -131,7 +131,7 @@ def test_states_of_probability_0_are_never_visited(method):
     sizes = states[(states & np.roll(states, 1, axis=1)).sum(axis=1) == 0].sum(axis=1)
     weights = np.exp(0.5 * sizes)
     problem = sl_discs.from_log_density(hard_core, 0.5, 12)
-    found = sl_discs.sample(problem, draws=1_000, method=method, sampler="gibbs", seed=1)
+    found = sl_discs.sample(problem, draws=1_000, method=method, seed=1)
     assert found.reliable and np.isfinite(found.values).all()
     assert (
         abs(found.mean().mean - 0.5 * weights @ sizes / weights.sum())
@@ -222,8 +222,7 @@ def linear_above(constant):
 def test_a_constant_in_double_precision_changes_no_draw(method):
     with jax.enable_x64(True):
         few, many = (
-            sl_discs.sample(linear_above(one), draws=800, method=method, sampler="gibbs")
-            for one in (0.0, 1e8)
+            sl_discs.sample(linear_above(one), draws=800, method=method) for one in (0.0, 1e8)
         )
         assert jnp.array([1e8]).dtype == jnp.float64 and many.reliable
         np.testing.assert_array_equal(few.states, many.states)
@@ -234,7 +233,7 @@ def test_a_constant_in_double_precision_changes_no_draw(method):
 def test_values_too_coarse_for_the_temperature_are_not_reliable(method):
     """In single precision, numbers near 3e7 are 2 apart."""
     for constant, reliable in (1e3, True), (3e7, False):
-        draws = sl_discs.sample(linear_above(constant), draws=1_600, method=method, sampler="gibbs")
+        draws = sl_discs.sample(linear_above(constant), draws=1_600, method=method)
         assert draws.reliable == reliable
         assert reliable or "rounding changes f by up to 3.6" in str(draws.verdict)
 

@@ -358,14 +358,42 @@ def test_draws_that_all_agree_have_no_known_error():
     """An event has one, by the rule of succession."""
     problem = sl_discs.ising(dict.fromkeys(range(9), -1e17), {})
     samples = sl_discs.sample(problem, 1e15, 80, "chain")
-    assert np.isnan(samples.mean().error)
-    assert np.isnan(samples.expectation(lambda states: states[:, 0]).error)
+    assert np.isnan(samples.mean().error) and not samples.reliable
+    with pytest.warns(UserWarning, match="its error is unknown"):
+        assert np.isnan(samples.expectation(lambda states: states[:, 0]).error)
     event = samples.expectation(lambda states: states[:, 0] > 0)
-    assert event == samples.marginal(0) and 0.5 / 80 < event.error < 2 / 80
+    assert event == samples.marginal(0) == samples.pair_marginal(0, 1)
+    assert 0.5 / 80 < event.error < 2 / 80
     assert {row[0]: row[2] for row in estimates(samples)}["value"] == "unknown: all draws agree"
     assert (
         samples.plot().axes[1].patches
     )  # although an edge at a fixed distance is rounded to the value
+
+
+@pytest.mark.parametrize("method", ["chain", "tempering", "localization", "low_rank"])
+def test_a_constant_changes_no_draw_and_no_evidence_but_that_of_the_value(method):
+    """2^60, of which a double holds no smaller part than 128."""
+    couplings = {(i, j): -0.15 - 0.01 * (i == 0) for i in range(9) for j in range(i)}
+    found = [
+        sl_discs.sample(
+            sl_discs.ising({0: -0.3}, couplings, offset=offset), draws=320, method=method, seed=1
+        )
+        for offset in (0.0, 2.0**60)
+    ]
+    np.testing.assert_array_equal(found[0].bits, found[1].bits)
+    assert found[0].how == found[1].how
+    assert found[0].diagnostics[1:] == found[1].diagnostics[1:]
+
+
+def test_the_table_shows_the_limits_that_the_verdict_uses():
+    samples = sl_discs.sample(next(problems())[1], 1.7, 160, "chain")
+    rows = {row[0]: row for row in estimates(samples)}
+    for entry in samples.diagnostics[:3]:
+        shown = [f"{entry.ess_bulk:,.0f}", f"{entry.ess_tail:,.0f}", f"{entry.least:,.0f}"]
+        assert list(rows[entry.name][-3:]) == shown
+    worst = min(samples.diagnostics, key=lambda entry: entry.ess / entry.least)
+    assert worst.ess < worst.least
+    assert f"is {worst.ess:.0f}, below {worst.least:.0f}" in str(samples.verdict)
 
 
 def test_a_ladder_whose_values_all_agree_has_no_known_error_of_log_z(tmp_path):

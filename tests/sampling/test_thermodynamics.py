@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 
 import sl_discs
-from sl_discs.sampling.exact import eliminated
-from sl_discs.sampling.thermodynamics import exact_curve
+from sl_discs.sampling.exact import eliminated, exact_curve
 from sl_discs.testing.conformance import all_states
 
 TEMPERATURES = [2.0, 0.6, 1.0]
