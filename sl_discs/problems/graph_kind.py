@@ -271,6 +271,11 @@ class GraphKind(Kind):
         return [Fraction(self.count(edges, row)) for row in states.astype(bool)]
 
 
+def weights_of_nodes(graph: Graph) -> Float64[np.ndarray, "N"]:
+    """Returns the weights of a graph's nodes, 1 where it has none."""
+    return np.ones(graph.num_nodes) if graph.node_weights is None else graph.node_weights
+
+
 def graph_kind(name: str) -> GraphKind:
     """Returns the problem on graphs of this name; InputError where there is none."""
     kind = KINDS.get(name)

@@ -34,7 +34,13 @@ from sl_discs.models.terms import (
     missing_pairs,
 )
 from sl_discs.problems.forms import entries, is_sparse
-from sl_discs.problems.graph_kind import Edges, GraphKind, TwoImprovement, drop_conflicts
+from sl_discs.problems.graph_kind import (
+    Edges,
+    GraphKind,
+    TwoImprovement,
+    drop_conflicts,
+    weights_of_nodes,
+)
 from sl_discs.problems.kind import PENALTY, Chosen
 from sl_discs.problems.problem import (
     Problem,
@@ -74,10 +80,6 @@ Weight = str | Mapping[Hashable, float] | Sequence[float] | np.ndarray | None
 # nothing. The same holds of the conflicts of cliques and covers.
 
 
-def _node_weights(graph: Graph) -> Float64[np.ndarray, "N"]:
-    return np.ones(graph.num_nodes) if graph.node_weights is None else graph.node_weights
-
-
 # The relative error of a sum of weights in double precision, from above.
 _ROUNDED = 1e-9
 
@@ -107,7 +109,7 @@ MIS = GraphKind(
     unit="set size",
     recounted="recounted from the edges as given, none of which lies inside the set",
     model=lambda graph, penalty: Coefficients(
-        _node_weights(graph), graph.edges, graph.lighter_ends(), -penalty
+        weights_of_nodes(graph), graph.edges, graph.lighter_ends(), -penalty
     ),
     violations=Edges.num_inside,
     repair=lambda edges, chosen: drop_conflicts(
@@ -276,7 +278,7 @@ def _missing_pairs(graph: Graph) -> Int32[np.ndarray, "P 2"] | None:
 
 
 def _maxclique_model(graph: Graph, penalty: float) -> Coefficients:
-    linear = _node_weights(graph)
+    linear = weights_of_nodes(graph)
     pairs = _missing_pairs(graph)
     if pairs is None:
         background = float(linear.max())
@@ -352,7 +354,7 @@ def maxclique(
 def _vertex_cover_model(graph: Graph, penalty: float) -> Coefficients:
     lighter = graph.lighter_ends()
     degrees = np.bincount(graph.edges.ravel(), np.repeat(lighter, 2), graph.num_nodes)
-    linear = penalty * degrees - _node_weights(graph)
+    linear = penalty * degrees - weights_of_nodes(graph)
     constant = -penalty * math.fsum(lighter)
     return Coefficients(linear, graph.edges, lighter, -penalty, constant=constant)
 

@@ -18,7 +18,7 @@ from jaxtyping import Float64, Int, Int8
 
 from sl_discs.engines.devices import in_threads
 from sl_discs.instances.form import exact_sum
-from sl_discs.problems.graph_kind import graph_kind
+from sl_discs.problems.graph_kind import graph_kind, weights_of_nodes
 from sl_discs.problems.kind import KINDS
 from sl_discs.solving.board import REDUCTIONS, Board
 from sl_discs.solving.presolved import ROUNDED, Presolved
@@ -147,10 +147,7 @@ class SetProver(Worker):
         super().__init__(presolved)
         self.problem = presolved.left
         self.cliques = graph_kind(self.problem.kind).joined
-        graph = self.problem.source
-        self.weights = (
-            np.ones(graph.num_nodes) if graph.node_weights is None else graph.node_weights
-        )
+        self.weights = weights_of_nodes(self.problem.source)
         self.total = exact_sum(self.weights)
 
     def _value(self, weight: float) -> float:
@@ -159,9 +156,10 @@ class SetProver(Worker):
 
     def weight_of(self, value: float) -> float:
         """Returns the weight of the set or clique of an answer to the original problem of this
-        value.
+        value; negative where that is worse than what reductions took.
         """
-        return abs(value - self.presolved.constant - self._value(0))
+        sign = 1 if self.problem.maximise else -1
+        return sign * (value - self.presolved.constant - self._value(0))
 
     def take_bound(self, weight: float) -> None:
         """Takes that no set or clique weighs more, but for errors of rounding where weights are not

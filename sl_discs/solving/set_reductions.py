@@ -35,7 +35,7 @@ from jaxtyping import Bool, Float64, Int, Int8
 from sl_discs.instances.form import exact_sum
 from sl_discs.instances.graph import Graph, Neighbours
 from sl_discs.problems import Problem
-from sl_discs.problems.graph_kind import graph_kind
+from sl_discs.problems.graph_kind import graph_kind, weights_of_nodes
 from sl_discs.solving.presolved import Presolved, part_of, unreduced
 
 CLIQUE, FUNNEL, UNCONFINED, CORE = "clique", "funnel", "unconfined", "core"
@@ -277,7 +277,7 @@ def reduce_maxclique(problem: Problem[Graph], seconds: float) -> Presolved:
     size = problem.num_variables
     if graph.num_edges * _CORE_EDGE_S > seconds:
         return unreduced(problem)
-    weights = np.ones(size) if graph.node_weights is None else graph.node_weights
+    weights = weights_of_nodes(graph)
     clique = greedy_clique(problem)
     inside = core(graph.neighbours, weights, exact_sum(weights[clique[0] == 1]))
     kept = np.flatnonzero(inside)
@@ -301,7 +301,7 @@ def greedy_clique(problem: Problem[Graph]) -> Int8[np.ndarray, "1 N"]:
     start, the candidate with most, or heaviest, neighbours joins.
     """
     graph = problem.source
-    weights = np.ones(graph.num_nodes) if graph.node_weights is None else graph.node_weights
+    weights = weights_of_nodes(graph)
     starts = graph.neighbours.starts
     near = np.split(graph.neighbours.others, starts[1:-1])
     ranks = (np.diff(starts) + 1) * weights

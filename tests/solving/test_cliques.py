@@ -16,6 +16,7 @@ from sl_discs.solving.presolved import unreduced
 from sl_discs.solving.proofs import TURN, Proofs
 from sl_discs.solving.provers import cliques, covers, integer
 from sl_discs.solving.provers.integer_program import edge_cliques, relaxed
+from sl_discs.solving.reductions import presolve
 from sl_discs.solving.workers import WORKERS
 
 
@@ -51,6 +52,7 @@ def test_cliques_are_heaviest(seed, size, density, looks, weighted):
         heaviest = max(weights[clique].sum() for clique in nx.find_cliques(graph))
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(cliques, "_WORTH", 5)
+        patch.setattr(cliques, "_DENSE", 0.0)
         searches = [
             search_of(graph, weights, known, looks) for known in {0.0, float(heaviest or 0)}
         ]
@@ -72,6 +74,19 @@ def test_solve_proves_sets_of_a_hundred_nodes(kind):
     of_sets = graph if kind == "maxclique" else nx.complement(graph)
     size = search_of(of_sets).best
     assert result.best_value == (100 - size if kind == "vertex_cover" else size)
+
+
+@pytest.mark.parametrize("kind", ["mis", "vertex_cover"])
+def test_an_answer_worse_than_what_reductions_took_tells_nothing(kind):
+    """Five nodes without edges are taken: without them, an answer has less than none of the rest."""
+    graph = nx.disjoint_union(nx.empty_graph(5), nx.gnp_random_graph(30, 0.6, seed=0))
+    problem = getattr(sl_discs, kind)(graph)
+    presolved = presolve(problem)
+    assert presolved.removed["clique"] == 5
+    prover = cliques.clique_prover(presolved)
+    while prover.advance(TURN, 0.0 if kind == "mis" else 35.0):
+        pass
+    assert problem.evaluate(prover.states).values.tolist() == [prover.bound]
 
 
 def test_hopeless_problems_are_given_up():

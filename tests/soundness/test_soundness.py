@@ -103,6 +103,7 @@ def check_provers(case, seed, factories=None):
     with pytest.MonkeyPatch.context() as patch:
         # Levels of the search of cliques, further variables, and states that are too many.
         patch.setattr(cliques, "_WORTH", 4)
+        patch.setattr(cliques, "_DENSE", 0.0)
         patch.setattr(tables, "_LOW", int(rng.choice([3, 14])))
         patch.setattr(tables, "MOST_ENUMERATED", int(rng.choice([0, 30])))
         patch.setattr(tables, "_MOST_LISTED", int(rng.choice([3, 4096])))

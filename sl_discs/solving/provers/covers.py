@@ -21,6 +21,7 @@ from jaxtyping import Int, Int32
 
 from sl_discs.engines.cpu.jit import entered
 from sl_discs.instances.graph import Graph
+from sl_discs.problems.graph_kind import weights_of_nodes
 from sl_discs.solving.presolved import Presolved
 from sl_discs.solving.proofs import SetProver
 
@@ -82,7 +83,7 @@ class Classes:
         self._counts = np.zeros(size + 1, np.int64)
         self._sizes = np.zeros(size + 1, np.int64)
         self._rng = np.random.default_rng(0)
-        self._weights = np.ones(size) if graph.node_weights is None else graph.node_weights
+        self._weights = weights_of_nodes(graph)
         self.home: Int32[np.ndarray, "N"] = np.zeros(size, np.int32)
         self.number = 0
         self.placed = 0
