@@ -101,7 +101,7 @@ class LayerGibbs(Sampler):
     """
 
     def init_state(self, key, shape):
-        return Counters.zero()
+        return Counters()
 
     def kernel(self, key, target, chain):
         x, field, state = chain
@@ -111,7 +111,7 @@ class LayerGibbs(Sampler):
             flips = layer & target.mask & (keys.uniforms(keys.fold(key, number), x.shape) < chances)
             y = apply_flips(x, flips)
             x, field = y, target.update(x, field, y)
-        return Chain(x, field, state.next(4)), Info(
+        return Chain(x, field, Counters(state.steps + 1)), Info(
             jnp.float32(1), jnp.sum(x != chain.x, dtype=jnp.float32)
         )
 

@@ -201,8 +201,7 @@ def as_states(
     moved = np.int32(num_steps)
     state: Any = before.chain.state if levels is None else before.chain.state.base
     scale = {sampler.adapts: chains.pace} if sampler.adapts else {}
-    calls = state.num_ll_calls + sampler.calls_a_step * moved
-    state = state._replace(steps=state.steps + moved, num_ll_calls=calls, **scale)
+    state = state._replace(steps=state.steps + moved, **scale)
     if levels is not None:
         step = np.asarray(before.chain.state.step) + moved
         level: Any = np.minimum(np.searchsorted(levels.last, step), len(levels.last) - 1)

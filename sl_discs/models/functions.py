@@ -243,7 +243,7 @@ class Density(NamedTuple):
         if not (sampler := asking()):
             return ValueModel(function, num_sites)
         model = DifferentiableModel(function, num_sites)
-        check_differentiable("fn", model, (self.params, self.constant), num_sites, sampler)
+        check_differentiable("fn", model, self.arrays(), num_sites, sampler)
         return model
 
     @property

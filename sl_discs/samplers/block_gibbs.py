@@ -6,6 +6,7 @@ import dataclasses
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax import lax
 from jaxtyping import Array, Int
 
@@ -13,8 +14,10 @@ from sl_discs.models import keys
 from sl_discs.models.batching import batch_max, cond_for_batch
 from sl_discs.models.model import Target, apply_flips
 from sl_discs.models.quadratic import QuadraticModel
+from sl_discs.models.terms import Coefficients
 from sl_discs.samplers.sampler import Counters, Info, Sampler
 from sl_discs.samplers.single_site import SEQUENTIAL, Gibbs
+from sl_discs.support.errors import InputError
 
 
 def greedy_colours(colours: Int[Array, "N"], target: Target) -> Int[Array, "N"]:
@@ -31,6 +34,22 @@ def greedy_colours(colours: Int[Array, "N"], target: Target) -> Int[Array, "N"]:
     return lax.fori_loop(0, size, colour, jnp.full_like(colours, size))
 
 
+def check_colours(colours: np.ndarray, terms: object) -> None:
+    """Raises InputError unless there is a colour for each site of quadratic terms, which no two
+    coupled ones share.
+    """
+    if (
+        not isinstance(terms, Coefficients)
+        or colours.shape != terms.linear.shape
+        or 0 in np.diff(colours[terms.listed().edges])
+    ):
+        raise InputError(
+            "sampler_config.colours are not a number for each variable of a quadratic model, which "
+            "no two that are coupled share; correct them, or leave them out",
+            "colours",
+        )
+
+
 @dataclasses.dataclass(frozen=True)
 class BlockGibbs(Sampler):
     """Resamples all sites in a step, colour by colour, from their conditional distributions.
@@ -38,23 +57,29 @@ class BlockGibbs(Sampler):
     The step has the law of a sweep of `gibbs` over the sites in the order of their colours, and
     computes the fields of all sites by one product for each colour. Where a model does not tell its
     couplings, a step is a sweep over the sites, one after the other.
+
+    Attributes:
+      colours: a number for each site, another one where two are coupled; empty: those of
+        `greedy_colours`.
     """
 
-    calls_a_step = 2
     is_sweep = True
+
+    colours: tuple = ()
 
     @property
     def reversible(self):
         return False
 
     def init_state(self, key, shape):
-        """Returns counters, and the colours, which the first step finds."""
-        return Counters.zero(), jnp.zeros(shape[0], jnp.int32)
+        """Returns counters, and the colours, which the first step finds unless they are given."""
+        _, given = np.unique(self.colours, return_inverse=True)
+        return Counters(), jnp.zeros(shape[0], jnp.int32).at[: len(given)].set(given)
 
     def kernel(self, key, target, chain):
         counters, colours = chain.state
         if isinstance(target.model, QuadraticModel):
-            is_first = counters.steps == 0
+            is_first = (counters.steps == 0) & (not self.colours)
             colours = cond_for_batch(is_first, greedy_colours, colours, target.tilted(None))
             uniforms = keys.uniforms(key, chain.x.shape)
 
@@ -70,7 +95,7 @@ class BlockGibbs(Sampler):
                 return Gibbs(SEQUENTIAL).kernel(keys.fold(key, site), target, now)[0]
 
             number = jnp.sum(target.mask, dtype=jnp.int32)
-        after = lax.fori_loop(0, number, resample, chain._replace(state=Counters.zero()))
+        after = lax.fori_loop(0, number, resample, chain._replace(state=Counters()))
         hops = jnp.sum(after.x != chain.x, dtype=jnp.float32)
-        after = after._replace(state=(counters.next(self.calls_a_step), colours))
+        after = after._replace(state=(Counters(counters.steps + 1), colours))
         return after, Info(jnp.float32(1), hops)

@@ -44,10 +44,9 @@ def bounded(logits: Float[Array, "N"], mask: Bool[Array, "N"]) -> Float[Array, "
 
 
 class DMALAState(NamedTuple):
-    """Steps done, log-likelihood calls (4 per step, as in DISCS), expected number of flips n."""
+    """Steps done, and the expected number of flips n."""
 
     steps: Int[Array, ""]
-    num_ll_calls: Int[Array, ""]
     expected_flips: Float[Array, ""]
 
 
@@ -108,7 +107,7 @@ class DMALA(BalancedSampler):
         return self.adjusted and not self.couples_chains
 
     def init_state(self, key, shape):
-        return DMALAState(jnp.int32(0), jnp.int32(0), jnp.float32(self.expected_flips))
+        return DMALAState(jnp.int32(0), jnp.float32(self.expected_flips))
 
     def logits(
         self, balanced: Float[Array, "N"], state: DMALAState, mask: Bool[Array, "N"]
@@ -149,11 +148,7 @@ class DMALA(BalancedSampler):
         accepted = keys.uniforms(keys.fold(key, 1)) < acceptance
         x, field = accept_or_keep(accepted, (y, field_y), (x, field))
         hops = jnp.where(accepted, jnp.sum(flips, dtype=jnp.float32), 0.0)
-        state = DMALAState(
-            state.steps + 1,
-            state.num_ll_calls + self.calls_a_step,
-            self._next_expected_flips(state, acceptance, mask),
-        )
+        state = DMALAState(state.steps + 1, self._next_expected_flips(state, acceptance, mask))
         return Chain(x, field, state), Info(acceptance, hops)
 
     def _next_expected_flips(self, state, acceptance, mask):

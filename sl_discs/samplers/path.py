@@ -21,12 +21,9 @@ from sl_discs.support.errors import InputError
 
 
 class PathState(NamedTuple):
-    """Steps done, log-likelihood calls (4 per step, as in DISCS), and the number of flips as a real
-    number.
-    """
+    """Steps done, and the number of flips as a real number."""
 
     steps: Int[Array, ""]
-    num_ll_calls: Int[Array, ""]
     radius: Float[Array, ""]
 
 
@@ -71,7 +68,7 @@ class PathSampler(BalancedSampler):
         return self.adaptive or self.replacement or is_odd
 
     def init_state(self, key, shape):
-        return PathState(jnp.int32(0), jnp.int32(0), jnp.float32(self.num_flips))
+        return PathState(jnp.int32(0), jnp.float32(self.num_flips))
 
     def _rounded(self, key, state: PathState) -> Int[Array, ""]:
         """Returns round(radius) while it adapts; afterwards one of the two neighbouring integers at
@@ -118,8 +115,7 @@ class PathSampler(BalancedSampler):
         if self.adaptive:
             radius = self.adapted(radius, acceptance, state.steps, shared=self.shared_adaptation)
             radius = jnp.clip(radius, 1.0, available.astype(jnp.float32))
-        state = PathState(state.steps + 1, state.num_ll_calls + self.calls_a_step, radius)
-        return Chain(x, field, state), Info(acceptance, hops)
+        return Chain(x, field, PathState(state.steps + 1, radius)), Info(acceptance, hops)
 
 
 # Gibbs with gradients (Grathwohl et al. 2021): sites drawn with replacement from the balanced

@@ -143,7 +143,7 @@ def own_name(name: str) -> str:
 
     It may be given by the paper's, `SL-PAS`, or as in DISCS's programs: `sl_sldiscs_gwg`.
     """
-    return re.sub(f"^({PREFIX}|){IN_DISCS}", r"\1", PAPER_NAMES.get(name, name))
+    return re.sub(f"^({PREFIX}|){IN_DISCS}", r"\1", name_of_paper(name))
 
 
 def is_localized(name: str) -> bool:

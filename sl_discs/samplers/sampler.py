@@ -10,6 +10,7 @@ from typing import Any, ClassVar, NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Bool, Float, Int, Int8, PRNGKeyArray
 
 from sl_discs.models import keys
@@ -38,21 +39,9 @@ class Info(NamedTuple):
 
 
 class Counters(NamedTuple):
-    """The state of a sampler that only counts: steps done, and log-likelihood calls as DISCS counts
-    them.
-    """
+    """The state of a sampler that only counts the steps done."""
 
-    steps: Int[Array, ""]
-    num_ll_calls: Int[Array, ""]
-
-    @classmethod
-    def zero(cls) -> Counters:
-        """Returns the counters before the first step."""
-        return cls(jnp.int32(0), jnp.int32(0))
-
-    def next(self, calls: int) -> Counters:
-        """Returns the counters after a step with this number of calls."""
-        return Counters(self.steps + 1, self.num_ll_calls + calls)
+    steps: Int[Array, ""] = np.int32(0)  # type: ignore[assignment]
 
 
 class Chain(NamedTuple):
@@ -103,7 +92,7 @@ class Sampler(abc.ABC):
     # The adapted field of the state, if any, and the number of log-likelihood calls per step, as
     # DISCS counts.
     adapts: ClassVar[str | None] = None
-    calls_a_step: ClassVar[int] = 0
+    calls_a_step: ClassVar[int] = 2
     # Whether it tries one site or two a step, so that steps are counted in sweeps over all sites.
     counts_sweeps: ClassVar[bool] = False
     # Whether a step tries every site.
@@ -111,6 +100,8 @@ class Sampler(abc.ABC):
     # Whether it leaves the new values to `Model.sites`, and so can run where sites have more than
     # two.
     several_values: ClassVar[bool] = False
+    # A number for each site, if the sampler was given colours.
+    colours: tuple = ()
     # Fields of samplers of the class that together cover its rules: tests compare the steps of
     # each, on every engine that can run it, with the matrix of `sl_discs.testing.oracle`.
     examples: ClassVar[list[dict[str, Any]]] = [{}]

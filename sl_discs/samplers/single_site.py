@@ -35,7 +35,6 @@ class SingleSiteSampler(Sampler):
         sites of the mask in order.
     """
 
-    calls_a_step: ClassVar[int] = 2
     counts_sweeps: ClassVar[bool] = True
     several_values: ClassVar[bool] = True
     examples: ClassVar = [{}, {"scan": SEQUENTIAL}]
@@ -65,7 +64,7 @@ class SingleSiteSampler(Sampler):
         """
 
     def init_state(self, key, shape):
-        return Counters.zero()
+        return Counters()
 
     def site(self, key: Key, state: Counters, mask: Bool[Array, "N"]) -> Int[Array, ""]:
         """Returns the site that a step tries."""
@@ -87,7 +86,7 @@ class SingleSiteSampler(Sampler):
         acceptance = self.acceptance(change, sites.log_chance(x, y, logits))
         accepted = keys.uniforms(keys.fold(key, 1)) < acceptance
         x, field = accept_or_keep(accepted, (y, field_y), (x, field))
-        return Chain(x, field, state.next(self.calls_a_step)), Info(
+        return Chain(x, field, Counters(state.steps + 1)), Info(
             acceptance, accepted.astype(jnp.float32)
         )
 
@@ -177,7 +176,6 @@ class Exchange(Sampler):
       single: probability of trying one site, in (0, 1]; at 1 it is `metropolis`.
     """
 
-    calls_a_step: ClassVar[int] = 2
     counts_sweeps: ClassVar[bool] = True
 
     single: float = 0.5
@@ -191,7 +189,7 @@ class Exchange(Sampler):
             )
 
     def init_state(self, key, shape):
-        return Counters.zero()
+        return Counters()
 
     def kernel(self, key, target, chain):
         x, field, state = chain
@@ -214,4 +212,4 @@ class Exchange(Sampler):
         accepted = keys.uniforms(keys.fold(key, 3)) < acceptance
         x, field = accept_or_keep(accepted, (y, field_y), (x, field))
         hops = jnp.where(accepted, jnp.sum(flips, dtype=jnp.float32), 0.0)
-        return Chain(x, field, state.next(self.calls_a_step)), Info(acceptance, hops)
+        return Chain(x, field, Counters(state.steps + 1)), Info(acceptance, hops)

@@ -283,10 +283,10 @@ def flip_independently(sampler: Any, step: Step) -> Kernel:
 
 
 def resample_by_colour(sampler: Any, step: Step) -> Kernel:
-    """Resamples every site, in the order of greedy colours of `coupled`."""
+    """Resamples every site, in the order of its colours, or of greedy ones of `coupled`."""
     sites = np.flatnonzero(step.mask)
     graph = nx.from_numpy_array(step.coupled).subgraph(sites)
-    colours = nx.greedy_color(graph, lambda *_: sites)
+    colours: Any = sampler.colours or nx.greedy_color(graph, lambda *_: sites)
     transitions = np.eye(len(step.log_density))
     for site in sorted(sites, key=colours.__getitem__):
         transitions = transitions @ single_site(step.log_density, [site], barker_test).transitions

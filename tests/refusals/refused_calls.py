@@ -295,6 +295,27 @@ REFUSALS |= {
     "solve, chains": refuses(solve, TRIANGLE, chains=10**9),
     "solve, levels": refuses(solve, TRIANGLE, "sl_gwg", steps=10**9),
     "solve, variables": refuses(lambda: solve(sl_discs.mis([(0, 1)], num_nodes=2**25 + 1))),
+    "solve, a colour that is shared": refuses(
+        solve, TRIANGLE, "block_gibbs", colours=(0, 1, 0), presolve=False, named="colours"
+    ),
+    "sample, too few colours": refuses(
+        sample,
+        TRIANGLE,
+        1.0,
+        method="chain",
+        sampler="block_gibbs",
+        colours=(0, 1),
+        named="colours",
+    ),
+    "sample, colours of a function": refuses(
+        sample,
+        SUM,
+        1.0,
+        method="chain",
+        sampler="block_gibbs",
+        colours=tuple(range(6)),
+        named="colours",
+    ),
     "solve, a dense complement": refuses(solve, CLIQUES, chains=2, steps=10, presolve=False),
     "sample, temperature nan": refuses(sample, TRIANGLE, float("nan"), named="temperature"),
     "sample, temperature below 0": refuses(sample, TRIANGLE, [1.0, -2.0], named="temperature"),

@@ -26,6 +26,7 @@ from single_steps import (
 
 from sl_discs.engines.cpu import layout
 from sl_discs.samplers import path as path_module
+from sl_discs.samplers.block_gibbs import BlockGibbs
 from sl_discs.samplers.langevin import DLMC, DMALA
 from sl_discs.samplers.path import GWG, PathAuxiliary
 from sl_discs.samplers.single_site import Exchange, Gibbs, Metropolis
@@ -77,6 +78,12 @@ def test_several_steps(engine, name):
     check_single_steps(
         ENGINES[engine], SAMPLERS[name], copies=512, temperatures=(np.inf, 1.0), **options
     )
+
+
+def test_colours_that_are_given():
+    """Of four sites that are coupled to each other, in another order than theirs."""
+    sampler = BlockGibbs(colours=(5, 1, 0, 2))
+    check_single_steps(ENGINES["reference"], sampler, copies=1024)
 
 
 @each_engine(SAMPLERS, {})
