@@ -57,8 +57,8 @@ case "${1:-}" in
       echo "overhead: left out, as no checkout of DISCS is on PYTHONPATH"
     fi
     if "$python" -c "import discs.samplers, flax" 2>/dev/null; then
-      measure discs-sampling 5 "$kept/discs-sampling/discs_sampling.json" one_core "$python" studies/discs_sampling.py \
-        --output="$kept/discs-sampling"
+      measure discs-sampling 6 "$kept/discs-sampling/discs_sampling.json" one_core "$python" studies/discs_sampling.py \
+        --chains=64 --steps=16000 --output="$kept/discs-sampling"
     else
       echo "discs-sampling: left out, as no checkout of DISCS is on PYTHONPATH, or flax is missing"
     fi

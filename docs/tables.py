@@ -749,25 +749,43 @@ def by_hand(found: Mapping[str, Any]) -> str:
     return table(["target", *columns.values()], rows)
 
 
+def _effective(run: Mapping[str, Any]) -> str:
+    """Effective draws of 1,000 steps in DISCS's definition."""
+    mean, error = (1_000 * run[name] / run["steps"] for name in ("discs_ess", "discs_ess_se"))
+    return f"{digits(mean, 3)} ± {digits(error)}"
+
+
 def discs_sampling(found: Mapping[str, Any]) -> str:
     """Effective draws of DISCS's experiments, in 1,000 steps of a chain and in a CPU second."""
     rows = []
     for one in found["runs"]:
-        scale = 1_000 / one["steps"]
-        # A localized run has one draw a chain, burn-in included.
-        runs = 2 if one["sampler"].startswith("sl_") else 1
-        mean, error = (scale * part for part in one["ess_discs"])
         rows.append(
             [
                 one["model"],
-                f"`{one['sampler']}`",
-                f"{digits(mean, 3)} ± {digits(error)}",
-                digits(scale * one["ess"] / one["chains"] / runs, 3),
+                f"{one['loop']}, `{one['sampler']}`",
+                _effective(one),
+                digits(1_000 * one["ess_a_step"], 3),
                 digits(1e6 * one["cpu_s"] / one["steps"] / one["chains"]),
-                digits(one["ess"] / one["cpu_s"] / runs, 3),
+                digits(one["ess_a_second"], 3),
             ]
         )
     titles = ["model", "sampler", "ESS, DISCS", "ESS of f", "µs a step", "draws a CPU-second"]
+    return table(titles, rows)
+
+
+def discs_ess(found: Mapping[str, Any]) -> str:
+    """The same number of `gwg` in DISCS and by `run`, its difference, and the ratio of times."""
+    runs = {(one["model"], one["loop"], one["sampler"]): one for one in found["runs"]}
+    rows = []
+    for model in dict.fromkeys(one["model"] for one in found["runs"]):
+        theirs, ours = (runs[model, loop, "gwg"] for loop in ("DISCS", "sl_discs"))
+        error = np.hypot(theirs["discs_ess_se"], ours["discs_ess_se"])
+        deviation = (ours["discs_ess"] - theirs["discs_ess"]) / error
+        ratio = theirs["cpu_s"] / ours["cpu_s"]
+        rows.append(
+            [model, _effective(theirs), _effective(ours), f"{deviation:+.1f}", digits(ratio)]
+        )
+    titles = ["model", "DISCS", "`run`", "difference", "times the steps"]
     return table(titles, rows)
 
 
@@ -780,7 +798,7 @@ TABLES: dict[str, Callable[[Mapping[str, Any]], str]] = {
     "sets": sets, "critical": sampling,
     "samplers-steps": samplers_steps, "samplers-seconds": samplers_seconds, "samplers-draws": samplers_draws,
     "bounds": bounds, "convergence": convergence, "field": field,
-    "by-hand": by_hand, "discs-sampling": discs_sampling,
+    "by-hand": by_hand, "discs-sampling": discs_sampling, "discs-ess": discs_ess,
 }  # fmt: skip
 
 # Where the numbers of a table are, if not in a file of its name.
@@ -792,7 +810,7 @@ _ELSEWHERE = {
     "readings": _CLAIM.with_name("readings.json"), "ablation": DOCS.parent / "studies/reproduction/ablation.json",
     "field": DOCS.parent / "studies/field/report.json",
     **dict.fromkeys(("samplers-steps", "samplers-seconds", "samplers-draws"), MEASURED / "samplers.json"),
-    "bounds": MEASURED / "theory.json",
+    "bounds": MEASURED / "theory.json", "discs-ess": MEASURED / "discs-sampling.json",
     "proofs": MEASURED / "answers.json", "gaps": MEASURED / "answers.json", "first": MEASURED / "answers.json",
 }  # fmt: skip
 
@@ -832,7 +850,7 @@ _RUN = (*_ENGINES, "sl_discs/experiment")
 CODE = {
     "rates": _ENGINES, "gpu": _ENGINES, "localization": _ENGINES, "updates": _ENGINES, "sets": _ENGINES,
     "solve": _SOLVE, "solve-10": _SOLVE, "answers": _SOLVE, "covers": _SOLVE, "field": _SOLVE,
-    "by-hand": _SAMPLE, "discs-sampling": (*_ENGINES, "sl_discs/discs_plugin"),
+    "by-hand": _SAMPLE, "discs-sampling": (*_ENGINES, "sl_discs/discs_plugin", "sl_discs/experiment"),
     "networkx": (*_SOLVE, "sl_discs/networkx_backend.py"), "sampling": _SAMPLE, "critical": _SAMPLE, "laws": _SAMPLE,
     "verdicts": _SAMPLE, "tilt": _RUN, "tilt-rb": _RUN, "tilt-steps": _RUN, "levels": _RUN, "readings": _RUN,
     "ablation": _RUN,
