@@ -18,7 +18,6 @@ from sl_discs.samplers import registry
 from sl_discs.testing import conformance
 
 ROOT = Path(__file__).parents[1]
-PAGES = [path.relative_to(ROOT).as_posix() for path in sorted((ROOT / "docs").rglob("*.md"))]
 
 
 def code_of(page: str) -> list[str]:

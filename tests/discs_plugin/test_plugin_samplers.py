@@ -93,6 +93,7 @@ def play(sampler, model, params, x, steps, temperatures=None):
         for shape in ((5,), (1, 5))
     ],
 )
+@pytest.mark.usefixtures("quickly_compiled")
 def test_without_tilt_it_is_the_base_sampler(discs, name, shape):
     model, params = pairs(shape)
     x = some_states(7, shape)
@@ -117,6 +118,7 @@ ANNEALED = {
 
 
 @pytest.mark.parametrize("name", slow_except([f"sl_{name}" for name in BASES], ("sl_gwg",)))
+@pytest.mark.usefixtures("quickly_compiled")
 def test_an_annealing_inside_each_level_replaces_the_temperatures_of_the_run(discs, name):
     """Without tilt: the base sampler in each level at the temperatures of a run of DISCS as long as
     the level.
@@ -160,6 +162,7 @@ def test_it_returns_the_law(discs, name):
     assert np.isfinite(state["chains"].y).all() and (state["chains"].level == SHORT.K - 1).all()
 
 
+@pytest.mark.usefixtures("quickly_compiled")
 def test_a_sampler_that_goes_chain_by_chain_has_random_numbers_for_each(discs):
     """With a tilt it gets batches of one chain; equal chains with equal tilts must not stay
     equal.
@@ -176,6 +179,7 @@ def test_a_sampler_that_goes_chain_by_chain_has_random_numbers_for_each(discs):
 
 
 @pytest.mark.parametrize("name", ["gwg", "sldiscs_gibbs"])
+@pytest.mark.usefixtures("quickly_compiled")
 def test_noise_is_drawn_in_a_branch_also_when_mapped_over_graphs(discs, name):
     """So that localization costs next to nothing in a step: JAX would make a mapped branch a
     select.
@@ -189,6 +193,7 @@ def test_noise_is_drawn_in_a_branch_also_when_mapped_over_graphs(discs, name):
 
 
 @pytest.mark.parametrize("name", ["gwg", "sldiscs_gibbs"])
+@pytest.mark.usefixtures("quickly_compiled")
 def test_observations_begin_with_the_first_key_and_levels_end_as_scheduled(discs, name):
     """The state is the same everywhere at first, as DISCS replicates it; the first step's key tells
     graphs apart.
@@ -263,6 +268,7 @@ def test_the_tilted_target_is_invariant(kernel):
 
 
 @pytest.mark.parametrize("kernel", KERNELS)
+@pytest.mark.usefixtures("quickly_compiled")
 def test_the_tilted_target_on_three_values_is_invariant(kernel):
     check_case(OnThreeValues(kernel, 4, THREE), MASKED, batches=2**11)
 

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import tracemalloc
 import types
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -124,33 +125,25 @@ def test_a_kernel_is_found_under_its_own_key_only(tmp_path, monkeypatch):
     assert store.load(path) is None
 
 
-WRITER = """
-import sys
-sys.path[:0] = sys.argv[2:]
-from test_card import GWG, PathAuxiliary, store_of
-sampler, code = (GWG(), b"g") if sys.argv[1] == "gwg" else (PathAuxiliary(), b"p")
-store = store_of(sampler)
-for number in range(100):
-    path = store.path(number, ())
-    store.save(path, "entry", 30_000 * code)
-    assert store.load(path) == ("entry", 30_000 * code)
-print("done")
-"""
-
-
-def test_two_processes_that_compile_at_once_find_their_own_kernels(tmp_path, monkeypatch):
+def test_two_that_compile_at_once_find_their_own_kernels(tmp_path, monkeypatch):
+    """As processes do, whose files have no name in common but that of the kernel."""
     monkeypatch.setenv("SL_DISCS_CACHE", str(tmp_path))
-    folders = [folder for folder in sys.path if folder.endswith(("tests", "tests/engines"))]
-    commands = [
-        [sys.executable, "-c", WRITER, name, *folders] for name in ("gwg", "gwg", "path_auxiliary")
-    ]
-    writers = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for command in commands]
-    assert [writer.communicate()[0] for writer in writers] == 3 * ["done\n"]
-    for sampler, code in ((GWG(), b"g"), (PathAuxiliary(), b"p")):
-        store = store_of(sampler)
-        assert all(
-            store.load(store.path(number, ())) == ("entry", 30_000 * code) for number in range(100)
-        )
+    numbers = range(100)
+    code = {GWG: 30_000 * b"g", PathAuxiliary: 30_000 * b"p"}
+
+    def found(kind, number):
+        store = store_of(kind())
+        return store.load(store.path(number, ())) == ("entry", code[kind])
+
+    def write(kind):
+        store = store_of(kind())
+        for number in numbers:
+            store.save(store.path(number, ()), "entry", code[kind])
+            assert found(kind, number)
+
+    with ThreadPoolExecutor() as writers:
+        list(writers.map(write, (GWG, GWG, PathAuxiliary)))
+    assert all(found(kind, number) for kind in code for number in numbers)
     assert len([file for file in cache_folder().rglob("*") if file.is_file()]) == 200
 
 

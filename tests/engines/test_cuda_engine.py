@@ -54,6 +54,7 @@ IN_WARPS = IN_TWO_WARPS | {
 }
 
 
+@pytest.mark.slow
 def test_a_wrong_step_differs_from_the_oracle(monkeypatch):
     """A repeated draw of gwg that is forgotten in the ratio, or counted twice as a flip."""
 

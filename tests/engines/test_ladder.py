@@ -25,6 +25,7 @@ from sl_discs.samplers.single_site import Gibbs
 from sl_discs.support.errors import InputError
 from sl_discs.testing.conformance import all_states, chi_squared, state_index
 
+pytestmark = pytest.mark.usefixtures("quickly_compiled")
 NAMES = ("reference", "cpu", "in step")
 LADDER = np.array([0.5, 1.5, np.inf], np.float32)
 _SITES, _STATES = 3, 8

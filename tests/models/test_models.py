@@ -148,24 +148,6 @@ def test_flips_follow_the_field_exactly(on_cpu, sparse, weighted, monkeypatch):
         np.testing.assert_allclose(change, values[1] - values[0], atol=1e-5)
 
 
-def test_integer_couplings_never_drift():
-    """Ten thousand flips later the running field equals a fresh one bit for bit."""
-    model, params = build("mis", random_graph(2, weighted=False), sparse=False)
-
-    @jax.jit
-    def play(start, sites):
-        def step(carry, site):
-            x, field = carry
-            y = apply_flips(x, jnp.arange(N) == site)
-            return (y, model.update(params, x, field, y)), None
-
-        (x, field), _ = jax.lax.scan(step, (start, model.init(params, start)), sites)
-        return field, model.init(params, x)
-
-    running, fresh = play(jnp.zeros(N, jnp.int8), np.random.default_rng(0).integers(0, N, 10_000))
-    jax.tree.map(np.testing.assert_array_equal, running, fresh)
-
-
 @pytest.mark.parametrize("whole", [True, False])
 def test_fields_of_many_states_on_the_host_are_those_of_each_state(whole):
     """Beyond the rows that are listed together, with rows of zeros and with all couplings

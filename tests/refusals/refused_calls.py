@@ -369,7 +369,6 @@ REFUSALS |= {
     "run, a sampler twice": refuses(run, ["PAS", "path_auxiliary"], **SET),
     "run, no set": refuses(run, ["PAS"]),
     "run, steps": refuses(run, ["PAS"], **SET, steps=3),
-    "run, sigma of a base": refuses(run, [{"name": "gwg", "sigma": 3.0}], **SET),
     "run, another set": refuses(
         run, ["PAS"], **SET, config={"model": {"name": "maxcut", "graph_type": "ba"}}
     ),
@@ -413,13 +412,6 @@ class Own(Sampler):
 LFS = b"version https://git-lfs.github.com/spec/v1\noid sha256:%b\nsize 4096\n" % (b"0" * 64)
 ER = "er_700_800/ER-700-800-0.10.pkl"
 REFUSALS |= {
-    "read, a line": Refusal(
-        content(lambda path: sl_discs.read(path, "maxcut"), "a.edges", b"1 2\n1 x y z\n"),
-        FormatError,
-    ),
-    "read, words where numbers are": Refusal(
-        content(sl_discs.read, "g.edges", b"alice bob\nbob eve\n"), FormatError
-    ),
     "read, a pointer of Git LFS": Refusal(content(load_pickle, "g.npz", LFS), InputError),
     "read, an archive in Git LFS": Refusal(content(read_archive, "g.npz", LFS), InputError),
     "read, a format": Refusal(read("1 2\n", "gexf", None), InputError, "format"),
@@ -472,7 +464,6 @@ COMMANDS = {
     "import, exit": ("run --import=broken_code.py", "--import"),
     "import, taken": ("run --import=numpy.py", "--import"),
     "import, nothing registered": (f"{RUN} {MODEL} --import=nothing.py --samplers=mine", None),
-    "run, a sampler": (f"{RUN} {MODEL} --samplers=nuts", None),
     "run, a name of the paper": (f"{RUN} {MODEL} --samplers=pas", None),
     "run, penalty": (f"{GWG} --model_config.penalty=0.5", "--model_config.penalty"),
     "run, a near field": (
@@ -484,11 +475,6 @@ COMMANDS = {
     "run, data_root": (f"{GWG} --model_config.data_root=nowhere", None),
     "run, too short": (
         f"{RUN} {MODEL} --samplers=sl_gwg --config.experiment.chain_length=500",
-        None,
-    ),
-    "run, sigma of gwg": (
-        f"{RUN} {MODEL} --sampler_config=CLONE/configs/sampler/gwg_config.py "
-        "--sampler_config.sigma=2",
         None,
     ),
     "run, a near field of a sampler": (f"{SL_GWG} --sampler_config.sigm=2", None),
@@ -580,7 +566,6 @@ COMMANDS = {
     "convert, a complement": ("convert in out.npz --from=rudy --complement", None),
     "convert, a suffix": ("convert in out.xyz", None),
     "convert, a model": ("convert in out.rudy", None),
-    "convert, lines": ("convert in out.clq --from=edge_list", None),
     "discs files, no zip": ("discs files --data_root=data.zip", None),
     "discs data, satlib": ("discs data --data_root=sco --model=mis --graph_type=satlib", None),
     "discs data, twitter": (
@@ -623,7 +608,6 @@ BESIDE: dict[str, dict[str, str]] = {
     "convert, a complement": RUDY,
     "convert, a suffix": RUDY,
     "convert, a model": {"in": "p qubo 0 2 0 1\n0 1 5\n"},
-    "convert, lines": {"in": "4 4\n1 2 1\n"},
 }
 REFUSALS |= {
     f"sl-discs, {name}": Refusal(command(words, BESIDE.get(name, {})), ExitCode2, flag)

@@ -24,6 +24,7 @@ from sl_discs.samplers.single_site import Gibbs, Metropolis
 from sl_discs.testing import ConformanceError, check_case, check_sampler, standard_cases
 from sl_discs.testing.oracle import KERNELS
 
+pytestmark = pytest.mark.usefixtures("quickly_compiled")
 CHAINS = 4
 QUICK = {"batches": 2**14}
 TILTED, MASKED = standard_cases()[1:3]
@@ -209,6 +210,7 @@ class StepOnly:
         )
 
 
+@pytest.mark.usefixtures("own_samplers")
 def test_a_third_party_sampler_passes_and_can_be_registered():
     register_sampler("step_only", StepOnly)
     assert "sl_step_only" in known_samplers()

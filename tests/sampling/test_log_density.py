@@ -12,6 +12,7 @@ import jax.numpy as jnp
 import networkx as nx
 import numpy as np
 import pytest
+from marks import slow_except
 
 import sl_discs
 from sl_discs import InputError
@@ -122,7 +123,11 @@ def hard_core(weight, x):
     return jnp.where(x[CYCLE] @ x[CYCLE - 1] > 0, -jnp.inf, weight * x.sum())
 
 
-@pytest.mark.parametrize("method", ["exact", "chain", "tempering"])
+# A ladder plays the chains of the method `chain`, and swaps them.
+METHODS = slow_except(["exact", "chain", "tempering"], ("exact", "tempering"))
+
+
+@pytest.mark.parametrize("method", METHODS)
 def test_states_of_probability_0_are_never_visited(method):
     """At infinite temperature, 322 of 4,096 states are equally probable; log Z counts them by
     random states.
@@ -218,7 +223,7 @@ def linear_above(constant):
     return sl_discs.from_log_density(linear, jnp.array([constant, 0.0, 1.0, 2.0]), 3)
 
 
-@pytest.mark.parametrize("method", ["exact", "chain", "tempering"])
+@pytest.mark.parametrize("method", METHODS)
 def test_a_constant_in_double_precision_changes_no_draw(method):
     with jax.enable_x64(True):
         few, many = (

@@ -133,7 +133,7 @@ def test_auto_does_not_trust_chains_that_agree_in_one_of_two_modes():
     assert "draw about" in str(few.verdict)
 
 
-@pytest.mark.parametrize("method", ["chain", "tempering", "localization"])
+@pytest.mark.parametrize("method", slow_except(METHODS[1:], ("chain",)))
 def test_all_sites_of_a_colour_at_once(method):
     """On a cycle, whose sites have two colours, and a chord."""
     rng = np.random.default_rng(1)
