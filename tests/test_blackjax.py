@@ -9,9 +9,11 @@ import pytest
 from marks import slow_except
 
 from sl_discs import InputError
+from sl_discs.localization.algorithm import Localized
 from sl_discs.localization.method import build_method
 from sl_discs.models import keys
 from sl_discs.models.functions import DifferentiableModel
+from sl_discs.models.keys import StepKeys
 from sl_discs.samplers import registry
 from sl_discs.samplers.sampler import Chain
 from sl_discs.samplers.single_site import Metropolis
@@ -73,38 +75,27 @@ def test_steps_are_those_of_our_kernel(name):
     assert moved > 5
 
 
-def test_the_localized_chain_is_algorithm_1():
-    """Written out, with the keys that the chain uses."""
+def test_the_localized_chain_is_that_of_our_kernel():
+    """From its first observation, with a key for the sampler and one for the observation."""
     algorithm = sl_blackjax.localized("gwg", logdensity_fn, 12, K=3, n_min=2)
     fields = {"K": 3, "n_min": 2, "sigma": 2.0, "eps": 1e-3, "eps_end": 1e-2, "adapt_until": 1000}
     method = build_method({"name": "sl_gwg", **fields})
-    levels = method.localization.levels(12)
+    sampler = Localized(method.sampler, method.localization.levels(12))
     model = DifferentiableModel(lambda params, x: logdensity_fn(x), 4)
-    rng_keys = jax.random.split(jax.random.key(3), 13)
-    state, step = algorithm.init(jnp.zeros(SHAPE, bool), rng_keys[0]), jax.jit(algorithm.step)
+    first, *rng_keys = jax.random.split(jax.random.key(3), 13)
+    state, step = algorithm.init(jnp.zeros(SHAPE, bool), first), jax.jit(algorithm.step)
     x, target = jnp.zeros(4, jnp.int8), model.target((), jnp.ones(4, bool))
-    chain = Chain(
-        x, target.init(x), method.sampler.init_state(keys.from_rng(jax.random.key(0)), x.shape)
-    )
-    kernel = jax.jit(method.sampler.kernel)
-    y = levels.first_noise * keys.normals(keys.from_rng(rng_keys[0]), (4,))
-    done = 0
-    for level in range(3):
-        spins = []
-        while done <= levels.last[level]:
-            done += 1
-            key = keys.from_rng(rng_keys[done])
-            chain, _ = kernel(keys.fold(key, 0), target.tilted(levels.tilt_scale[level] * y), chain)
-            spins.append(2.0 * chain.x - 1)
-            state, _ = step(rng_keys[done], state)
-            np.testing.assert_array_equal(state.position, chain.x.reshape(SHAPE))
-        mean = np.mean(spins[-levels.collected[level] :], axis=0)
-        noise = keys.normals(keys.fold(key, 1), SHAPE).reshape(-1)
-        y = y + levels.drift[level] * mean + levels.noise[level] * noise
-        np.testing.assert_allclose(state.sampler.y, y, rtol=1e-4, atol=1e-5)
-    assert done == 12 and state.draw.dtype == bool
-    np.testing.assert_array_equal(state.draw.reshape(-1), y > 0)
-    later, _ = step(rng_keys[0], state)
+    chain = Chain(x, target.init(x), sampler.init_state(keys.from_rng(first), x.shape))
+    kernel = jax.jit(sampler.kernel)
+    for rng_key in rng_keys:
+        key = keys.from_rng(rng_key)
+        chain, _ = kernel(StepKeys(keys.fold(key, 0), keys.fold(key, 1)), target, chain)
+        state, _ = step(rng_key, state)
+        np.testing.assert_array_equal(state.position, chain.x.reshape(SHAPE))
+        np.testing.assert_allclose(state.sampler.y, chain.state.y, rtol=1e-5)
+    assert state.draw.dtype == bool
+    np.testing.assert_array_equal(state.draw.reshape(-1), chain.state.y > 0)
+    later, _ = step(first, state)
     np.testing.assert_array_equal(later.draw, state.draw)
 
 

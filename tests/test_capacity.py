@@ -37,11 +37,3 @@ def test_what_does_not_fit_is_refused_before_it_is_made(sizes, with_memory, monk
     monkeypatch.setattr(policy, "annealed_terms", lambda *_: pytest.fail("the model was made"))
     with pytest.raises(InputError):
         sl_discs.solve(sl_discs.mis([(0, 1), (1, 2), (0, 2)]), **sizes)
-
-
-def test_matrices_that_do_not_fit_are_refused_before_they_are_made(with_memory):
-    """A clique is a dense problem however few edges there are."""
-    graph = sl_discs.maxclique([(0, 1)], num_nodes=1_000)
-    with_memory(5 * 2**20)
-    with pytest.raises(InputError):
-        sl_discs.solve(graph, chains=2, steps=10, presolve=False)

@@ -204,10 +204,7 @@ def test_a_cut_is_never_below_the_one_it_starts_from(monkeypatch):
     monkeypatch.setattr(networkx_backend, "_solved", lambda *arguments, **more: (set(), False))
     value, (one, other) = APPROX.one_exchange(graph, planted, backend=NAME)
     assert value == nx.cut_size(graph, planted)
-    assert (one, other) == (
-        set(range(12)),
-        set(range(12, 24)),
-    )
+    assert (one, other) == (set(range(12)), set(range(12, 24)))
 
 
 def test_equal_seeds_give_equal_answers():

@@ -85,10 +85,7 @@ def test_records_carry_their_part(tmp_path):
     part.keep_records(tmp_path, own, {"gwg": a_record(2)})
     found = part.records(tmp_path, own)[0]["gwg"]
     assert [one.name for one in found.instances] == ["g0", "g1"]
-    assert found.trajectory.shape == (
-        2,
-        2,
-    )
+    assert found.trajectory.shape == (2, 2)
     shutil.copytree(part.folder(tmp_path), other.folder(tmp_path))
     for one in part, other:
         with pytest.raises(InputError):

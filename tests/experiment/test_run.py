@@ -246,10 +246,7 @@ def test_progress_moves_within_a_long_chain_and_names_the_best_value(problem, co
         plan_of(dataset, 1.0001, method("gwg"), settings), lambda *said: told.append(said)
     )
     assert sum(steps for steps, _ in told) == length * 8 * count
-    assert record.trajectory.shape == (
-        400,
-        count,
-    )
+    assert record.trajectory.shape == (400, count)
     last = "batch 2 of 2, " if count > 2 else ""
     values = [
         float(words.rpartition(" ")[2])

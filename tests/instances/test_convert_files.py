@@ -105,10 +105,7 @@ def test_numbers_that_are_not_written_are_told(tmp_path, capsys):
     assert "under 'x'" in err
     assert run(tmp_path / "in.json", tmp_path / "out.npz", "--weight=cost") == 0
     assert "under 'x'" in capsys.readouterr().err
-    assert edges_of(tmp_path / "out.npz") == (
-        2,
-        {(0, 1): 2.5},
-    )
+    assert edges_of(tmp_path / "out.npz") == (2, {(0, 1): 2.5})
 
 
 def test_models_go_to_archives(tmp_path, capsys):

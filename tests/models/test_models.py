@@ -13,12 +13,7 @@ from sl_discs.chains.annealing import temperature_range
 from sl_discs.instances.graph import Graph
 from sl_discs.models import batching
 from sl_discs.models.model import Target, apply_flips
-from sl_discs.models.quadratic import (
-    Dense,
-    QuadraticModel,
-    field_dtype,
-    quadratic_params,
-)
+from sl_discs.models.quadratic import Dense, QuadraticModel, field_dtype, quadratic_params
 from sl_discs.models.terms import Coefficients
 from sl_discs.problems.graph_kind import graph_kind
 from sl_discs.testing import all_states, standard_cases

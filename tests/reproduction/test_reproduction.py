@@ -269,11 +269,7 @@ def test_a_report(tmp_path):
     measured = {"command": "c", "commit": "1", "date": "2026-01-01"}
     text, numbers = write_report(tmp_path, "ablation", rows(*done), ["why not"], measured)
     shown = text.read_text()
-    parts = (
-        "| 61.410 ± 0.82 | 61.000 ± 0.82 |",
-        "- left out: why not",
-        "commit 1.",
-    )
+    parts = ("| 61.410 ± 0.82 | 61.000 ± 0.82 |", "- left out: why not", "commit 1.")
     assert all(part in shown for part in parts)
     report = json.loads(numbers.read_text())
     assert len(report["cells"]) == 2 and report["levels"] == [] and report["measured"] == measured

@@ -16,11 +16,7 @@ from shown import check_shown
 from sl_discs.experiment import summary
 from sl_discs.experiment.record import Spread, best_values, paired_differences, percent_of_reference
 from sl_discs.experiment.results import write_results
-from sl_discs.experiment.summary import (
-    format_summary,
-    plot_trajectories,
-    published_row,
-)
+from sl_discs.experiment.summary import format_summary, plot_trajectories, published_row
 from sl_discs.instances.graph import Graph
 from sl_discs.problems.kind import PENALTY
 from sl_discs.samplers import registry

@@ -178,9 +178,7 @@ def test_the_best_answer_may_be_its(kind):
 def test_it_is_for_auto_and_answers_after_reductions(monkeypatch):
     advanced, real = [], CoverSearch.advance
     monkeypatch.setattr(
-        CoverSearch,
-        "advance",
-        lambda self, *given: advanced.append(0) or real(self, *given),
+        CoverSearch, "advance", lambda self, *given: advanced.append(0) or real(self, *given)
     )
     problem = sl_discs.mis(nx.gnp_random_graph(60, 0.3, seed=1))
     for how in (
@@ -207,9 +205,7 @@ def test_it_is_for_auto_and_answers_after_reductions(monkeypatch):
 def test_it_ends_where_annealing_does(monkeypatch, end):
     problem, begun, real = hard(), [], CoverSearch.advance
     monkeypatch.setattr(
-        CoverSearch,
-        "advance",
-        lambda self, *given: begun.append(0) or real(self, *given),
+        CoverSearch, "advance", lambda self, *given: begun.append(0) or real(self, *given)
     )
     how = {
         "target": {"target": 40},

@@ -12,11 +12,7 @@ from sl_discs.samplers.langevin import DMALA
 from sl_discs.samplers.path import GWG, PathAuxiliary
 from sl_discs.samplers.single_site import Exchange, Gibbs, Metropolis
 from sl_discs.testing.conformance import chi_squared
-from sl_discs.testing.oracle import (
-    kernel_of,
-    kernel_of_steps,
-    numbers_of_flips,
-)
+from sl_discs.testing.oracle import kernel_of, kernel_of_steps, numbers_of_flips
 
 REVERSIBLE = {label: one for label, one in SAMPLERS.items() if one.counts_sweeps}
 REVERSIBLE["exchange, single=0.1"] = Exchange(single=0.1)
