@@ -113,6 +113,8 @@ def _checked(field: str, value: Any, default: Any) -> Any:
         return value
     if type(default) is float and type(value) is int:
         value = real(f"sampler_config.{field}", value)
+    if type(default) is tuple and type(value) is list:
+        value = tuple(value)
     if (
         isinstance(value, bool) != isinstance(default, bool)
         or not isinstance(value, type(default))

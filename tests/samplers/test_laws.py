@@ -13,9 +13,10 @@ import pytest
 from chains import quadratic_case
 from single_steps import SAMPLERS
 
+from sl_discs.localization.method import build_method
 from sl_discs.models import keys
 from sl_discs.models.model import TargetModel
-from sl_discs.samplers.block_gibbs import BlockGibbs, greedy_colours
+from sl_discs.samplers.block_gibbs import greedy_colours
 from sl_discs.samplers.langevin import DMALA
 from sl_discs.samplers.path import PathAuxiliary
 from sl_discs.samplers.registry import known_samplers, register_sampler, registered
@@ -262,7 +263,7 @@ def test_colours_that_are_given_are_used():
     rng = np.random.default_rng(0)
     edges = [(0, 1), (1, 2), (2, 3), (0, 3)]
     case = quadratic_case(rng.normal(size=4), edges, rng.normal(size=4))
-    sampler = BlockGibbs(colours=(9, 4, 9, 4))
+    sampler = build_method({"name": "block_gibbs", "colours": [9, 4, 9, 4]}).sampler
     _, colours = sampler.init_state(None, (6,))
     assert colours.tolist() == [1, 0, 1, 0, 0, 0]
     check_case(sampler, case, **QUICK)
