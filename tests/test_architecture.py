@@ -55,6 +55,7 @@ DOORS = {
 MOST_ENTRIES = 25
 
 
+@functools.cache
 def modules() -> dict[str, ast.Module]:
     """Returns syntax trees of files by their dotted names in the package; a folder's is that of its
     `__init__`.
@@ -193,6 +194,7 @@ def tokens_in(text: str) -> int:
     )
 
 
+@functools.cache
 def sizes() -> collections.Counter:
     """Returns the number of tokens of each room."""
     found = collections.Counter()

@@ -87,7 +87,8 @@ def test_an_interrupted_run_keeps_its_draws(ring, tmp_path, capsys, monkeypatch,
     monkeypatch.setattr(sample, "drawn_from", interrupted)
     before = signal.getsignal(sent)
     saved = tmp_path / "d.npz"
-    code, out, err = run(capsys, ring, "--temperature=1", "--draws=1000000000", f"--save={saved}")
+    flags = "--temperature=1", "--draws=1000000000", "--method=chain"
+    code, out, err = run(capsys, ring, *flags, f"--save={saved}")
     assert code == 128 + sent, err
     assert signal.getsignal(sent) is before
     assert "the run was interrupted" in out.splitlines()[-1]

@@ -199,7 +199,7 @@ def test_edges_within_a_clique_are_dark_and_others_of_a_dense_graph_left_out():
 def test_the_plot_of_a_run_shows_its_bound():
     pytest.importorskip("matplotlib")
     problem = sl_discs.mis(nx.gnp_random_graph(150, 0.1, seed=1))
-    result = sl_discs.solve(problem, steps=64, chains=4, engine="reference", presolve=False)
+    result = sl_discs.solve(problem, steps=64, chains=4, presolve=False)
     axes, _ = result.plot().axes
     assert result.best_value < result.bound <= 1.5 * result.best_value
     assert "bound" in [line.get_label() for line in axes.lines]
