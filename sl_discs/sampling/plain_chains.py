@@ -213,7 +213,6 @@ class Recorded(NamedTuple):
 
 
 def _joined(parts: list[Recorded]) -> Recorded:
-    """Returns the records of consecutive calls."""
     return Recorded(*map(np.concatenate, zip(*parts, strict=True)))
 
 

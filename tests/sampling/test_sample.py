@@ -167,10 +167,18 @@ def test_auto_needs_no_ladder_where_chains_at_all_temperatures_forget_their_star
 def test_auto_takes_a_ladder_where_hot_and_cold_starts_hold_different_modes(
     right, temperature, gain, penalty, weight
 ):
+    """However few groups are asked for."""
     truth = truths.two_sides(10, right, temperature, gain=gain, penalty=penalty, weight=weight)
     method = ordered_method("gibbs", {})
-    request = Request(truth.problem.terms(), temperature, 100, 8, method, "auto", 0)
+    request = Request(truth.problem.terms(), temperature, 100, 2, method, "auto", 0)
     assert not tempering.needs_no_ladder(request, lambda: False)
+
+
+@pytest.mark.parametrize("engine", slow_except(["cpu", "reference"], ["cpu"]))
+def test_the_pilot_asks_for_no_ladder_where_temperatures_are_high(engine):
+    terms = truths.ising_torus(4, 8.0).problem.terms()
+    request = Request(terms, 8.0, 100, 8, ordered_method("gibbs", {}), engine, 0)
+    assert tempering.needs_no_ladder(request, lambda: False)
 
 
 def test_chains_that_all_agree_do_not_keep_the_pilot_waiting():
