@@ -110,15 +110,28 @@ def build_discs_model(fields: Mapping[str, Any], seed: int, quadratic: bool) -> 
         config = importlib.import_module(f"discs.models.configs.{name}_config").get_config()
         if unknown := sorted(set(fields) - set(config) - set(_OF_NETWORKS)):
             raise ValueError(f"it has no field {unknown[0]}")
+        for field, value in fields.items():
+            # DISCS's whole numbers, such as sigma of fhmm, may be real ones.
+            if isinstance(value, float) and isinstance(config.get(field), int):
+                config[field] = None
         config.update(fields)
         of_model = config_dict.ConfigDict({"model": config})
         inner = importlib.import_module(f"discs.models.{name}").build_model(of_model)
         params = inner.make_init_params(jax.random.split(jax.random.split(key, 3)[0], 1))
         origin = np.asarray(inner.get_init_samples(jax.random.split(key)[0], 1), np.int8).ravel()
-    except (ImportError, ValueError, TypeError, KeyError, AttributeError) as error:
+        states = States(tuple(of_model.model.shape), of_model.model.num_categories)
+        model: Any = BatchModel(inner, states)
+        density = DiscsDensity(model, params, (states.num_sites,), origin[None])
+        if not origin.size or not np.isfinite(density.values(origin[None])).all():
+            raise ValueError("no finite log-density at a random state; check shape and numbers")
+    except (
+        ImportError,
+        ValueError,
+        TypeError,
+        LookupError,
+        ArithmeticError,
+        AttributeError,
+    ) as error:
         raise InputError(f"model_config: DISCS cannot build its model {name}: {error}") from error
-    states = States(tuple(of_model.model.shape), of_model.model.num_categories)
-    model: Any = BatchModel(inner, states)
-    density = DiscsDensity(model, params, (states.num_sites,), origin[None])
     terms = coefficients_of(density) if quadratic else density
     return DiscsModel(terms, states, params, origin)

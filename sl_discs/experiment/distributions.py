@@ -34,6 +34,9 @@ DISTRIBUTIONS = {
     "rbm": False,
 }
 
+# Twice the smallest number of draws of a chain for which diagnostics are meaningful.
+_LEAST_STEPS = 8
+
 
 def _is_quadratic(model: Mapping[str, Any]) -> bool:
     return DISTRIBUTIONS[model["name"]] and model.get("num_categories", 2) == 2
@@ -48,6 +51,17 @@ def settings_of_draws(experiment: Mapping[str, Any], model: Mapping[str, Any]) -
         raise InputError(
             f"config.experiment.t_schedule is {settings.t_schedule!r}, and draws from "
             f"{model['name']} need one temperature; give 'constant'"
+        )
+    if settings.first_instance or (settings.num_instances or 1) > 1:
+        raise InputError(
+            "config.experiment.num_instances and first_instance choose among instances of a "
+            f"dataset, and {model['name']} is one; leave them out, and give another data_seed for "
+            "other parameters"
+        )
+    if settings.chain_length < _LEAST_STEPS:
+        raise InputError(
+            f"config.experiment.chain_length is {settings.chain_length}, and the second half of "
+            f"the steps are draws; give at least {_LEAST_STEPS}"
         )
     if _is_quadratic(model):
         return settings
@@ -179,7 +193,10 @@ def effective_draws(
     each = np.asarray(effective_sample_size(jnp.asarray(distances, jnp.float32)), np.float64)
     # A chain that stands still counts 1.
     of_chains = Spread.of(np.nan_to_num(each, nan=1.0))
-    found = diagnose("f", values.T)
+    # Rounding errors of its running sum give each chain another f of the same state: ranks would
+    # tell them apart.
+    unit = max(values.std() / 1_000, 1e-6 * np.abs(values).max()) or 1.0
+    found = diagnose("f", np.round(values / unit).T)
     effective = found.ess_bulk
     used = 1
     if final is not None:

@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import functools
 import json
-import math
 import os
 import textwrap
 from collections.abc import Mapping, Sequence
@@ -187,10 +186,11 @@ def _draws(record: ExperimentRecord) -> list[str]:
     rows = [["ESS", *titles, "R-hat", "mean of f"]]
     for name, sampler in record.samplers.items():
         draws: Any = sampler.instances[0].draws
+        error = draws["discs_ess_se"]
         rows.append(
             [
                 name,
-                f"{draws['discs_ess']:.4g} +- {draws['discs_ess_se'] or math.nan:.2g}",
+                f"{draws['discs_ess']:.4g} +- {'?' if error is None else f'{error:.2g}'}",
                 f"{1_000 * draws['discs_ess_a_step']:.3g}",
                 f"{draws['discs_ess_a_second']:,.3g}",
                 f"{draws['ess']:,.4g}",

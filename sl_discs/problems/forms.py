@@ -407,9 +407,9 @@ def _folded(matrix: Float64[np.ndarray, "N N"]) -> Float64[np.ndarray, "N N"]:
     Exact sums halve the number of terms and keep every value of the problem.
     """
     lower = np.tril(matrix, -1).T
-    total = np.triu(matrix) + lower
-    # The rounding error of each sum (Knuth's two-sum); NaN where an entry is not finite.
-    part = total - lower
-    with np.errstate(invalid="ignore"):
+    # The rounding error of each sum (Knuth's two-sum); NaN where one is not finite.
+    with np.errstate(over="ignore", invalid="ignore"):
+        total = np.triu(matrix) + lower
+        part = total - lower
         lost = (np.triu(matrix) - part) + (lower - (total - part))
     return total if not lost.any() else matrix

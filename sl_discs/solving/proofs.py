@@ -254,7 +254,6 @@ class Proofs:
         Those that will need more than what there is now, and `later`, for a proof or the next
         part of their work, as far as they can tell, are given up.
         """
-        refused = self.board.refused
         later += work
         slice_s = min(TURN, work / max(len(self._waiting), 1))
         while work > 0 and not self.over and not is_over():
@@ -263,11 +262,11 @@ class Proofs:
             work -= turn
             later -= turn
             more = self.turn(prover, turn)
-            needed = prover.part
-            if prover.expected is not None:
-                needed = max(needed, prover.expected / _PESSIMISTIC)
+            needed = max(prover.part, (prover.expected or 0.0) / _PESSIMISTIC)
             if more and needed > later:
-                refused.append(f"{prover.by} was given up: it needs more time than is left")
+                self.board.refused.append(
+                    f"{prover.by} was given up: it needs more time than is left"
+                )
                 more = False
             if more:
                 self._waiting.append(prover)

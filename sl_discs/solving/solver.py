@@ -163,5 +163,5 @@ def _by_reductions(presolved: Presolved, options: SolveOptions, budget: Budget) 
     with contextlib.closing(run.proofs) as proofs:
         bound = presolved.lifted_bound(run.board.value - presolved.constant)
         proofs.board.take_bound(bound, REDUCTIONS)
-        proofs.advance(_EXACT_S, 0.0, budget.is_over)
+        proofs.advance(min(_EXACT_S, budget.left()), 0.0, budget.is_over)
         return run.result("reductions left nothing to search")

@@ -110,6 +110,30 @@ def test_effective_draws_of_discs_do_not_see_chains_apart():
     assert abs(mixed["ess"] / (steps * chains) - 1) < 0.1 and mixed["r_hat"] < 1.01
 
 
+def test_rounding_errors_of_each_chain_do_not_count():
+    """Independent draws of three values of f, where running sums have drifted apart."""
+    rng = np.random.default_rng(0)
+    values = rng.choice([-7.1, -3.5, -2.6], size=(1_000, 16))
+    drifted = values + rng.uniform(-1e-6, 1e-6, size=16)
+    expected, found = (effective_draws(values, f, 1.0) for f in (values, drifted))
+    assert found["ess"] == pytest.approx(expected["ess"], rel=1e-3)
+    assert found["r_hat"] == pytest.approx(expected["r_hat"], abs=1e-4)
+    still = effective_draws(values, np.full((1_000, 16), 2.2e6) + rng.uniform(size=16), 1.0)
+    assert still["r_hat"] == 1
+
+
+def test_a_whole_number_of_discs_may_be_real(discs):
+    """The config of `fhmm` has sigma=2; the log-density falls by squares over 2 sigma^2."""
+    below = [
+        build_discs_model({**model_of("fhmm"), "sigma": sigma}, 0, quadratic=True)
+        for sigma in (2, 2.0, 0.5)
+    ]
+    states = every_state(below[0].states).astype(np.int8)
+    of_int, of_float, small = (built.terms.values(states) for built in below)
+    np.testing.assert_array_equal(of_int, of_float)
+    assert np.ptp(small) > np.ptp(of_int)
+
+
 class Stopped(Notice):
     """A notice that comes when chains have run for a while."""
 
@@ -153,6 +177,10 @@ def test_what_discs_cannot_build_and_samplers_cannot_run(discs):
     for model, sampler, named in [
         ({"name": "ising", "lambda": 1.0}, "gwg", "lambda"),
         ({"name": "rbm"}, "gwg", "path"),
+        ({"name": "ising", "shape": (9,)}, "gwg", "ising"),
+        ({"name": "ising", "shape": (0, 3)}, "gwg", "shape"),
+        ({"name": "ising", "shape": (3, 3), "num_categories": 3}, "gwg", "ising"),
+        ({"name": "ising", "shape": (3, 3), "mu": np.nan}, "gwg", "finite"),
         (model_of("potts"), "block_gibbs", "num_categories"),
     ]:
         with pytest.raises(InputError, match=named):

@@ -345,3 +345,9 @@ def test_neighbours_are_those_of_the_edges_in_order():
     expected = nx.to_numpy_array(nx.Graph([(3, 1), (0, 3), (2, 1), (0, 1)]), nodelist=range(4))
     np.testing.assert_array_equal(near.matrix(np.ones(4)).toarray()[:4, :4], expected)
     assert near.matrix(graph.weights)[1, 2] == near.matrix(graph.weights)[2, 1] == 7.0
+
+
+def test_sums_beyond_the_range_are_refused_without_a_warning():
+    with warnings.catch_warnings(), pytest.raises(InputError, match="1e307"):
+        warnings.simplefilter("error")
+        sl_discs.qubo(np.full((2, 2), 1e308))

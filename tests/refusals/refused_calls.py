@@ -376,6 +376,12 @@ REFUSALS |= {
     "run, draws by annealing": refuses(
         run, ["gwg"], model_config={"name": "ising"}, t_schedule="linear"
     ),
+    "run, draws from several": refuses(
+        run, ["gwg"], model_config={"name": "ising"}, num_instances=2
+    ),
+    "run, draws of few steps": refuses(
+        run, ["gwg"], model_config={"name": "ising"}, chain_length=4
+    ),
     "run, draws on an engine": refuses(run, ["gwg"], model_config={"name": "rbm"}, engine="cpu"),
     "run, draws in parts": refuses(
         request_of({}, {"name": "ising"}, {}, named={}, part=Part(1, 2)).load

@@ -99,6 +99,23 @@ def test_no_single_change_improves_an_answer(limit):
     assert problem.evaluate(changed).values.max() <= result.best_value * (1 + 1e-12)
 
 
+def test_no_exact_proof_begins_beyond_the_limit(monkeypatch):
+    """Of real coefficients, where reductions leave nothing to search: an order of 1,901 variables
+    may take 0.8 seconds to be found.
+    """
+    graph = nx.Graph()
+    for node in range(0, 1_900, 2):
+        nx.add_cycle(graph, range(node, node + 3))
+    rng = np.random.default_rng(0)
+    for u, v in graph.edges:
+        graph[u][v]["weight"] = float(rng.normal())
+    problem = sl_discs.maxcut(graph)
+    monkeypatch.setattr(time, "perf_counter", lambda: 0.0)
+    short, long = (sl_discs.solve(problem, time_limit=limit) for limit in (0.2, 2))
+    assert "needs more time" in short.bound_by and long.optimal
+    assert short.best_value == long.best_value
+
+
 @pytest.mark.usefixtures("limits_in_cpu_time")
 @pytest.mark.parametrize("limit", [0.05, 0.4])
 @pytest.mark.parametrize("kind", ["mis", "maxcut", "qubo"])
