@@ -120,7 +120,7 @@ class BoltzmannSampler(_Sampler):
         time_limit: float | None = None,
         interrupt_function: Callable[[], bool] | None = None,
         *,
-        sampler: str = "gibbs",
+        sampler: str = AUTO,
         groups: int | None = None,
         engine: str = "auto",
         sampler_fields: Mapping[str, object] | None = None,
