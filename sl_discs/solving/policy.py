@@ -13,8 +13,8 @@ with one. These follow each other until the answer is proved, or the run is over
 A time limit goes on from there, and begins in smaller turns, so that a longer run does what a
 shorter one does:
 
-- Turns 2 and 3 take up to a tenth of it each; where there is a local search, an annealing of a
-  tenth comes before it.
+- Turns 2 and 3 take up to a tenth of it each, and turn 2 no more than a quarter of a short one in
+  nominal seconds; where there is a local search, an annealing of a tenth comes before it.
 - Annealings of turn 4 follow each other, each four times as long as the one before, while they find
   better answers. Where one that is as long as the default's, or longer, does not, turn 5 follows.
 - Those that would take more than a quarter of what is left are not begun. The rest is one annealing
@@ -288,7 +288,7 @@ class Policy:
         if self._limited and options.searches and self._workers.greedy is not None:
             self._take(self._workers.greedy(reduced), GREEDY)
         end = (1 - _PART) * self._left()
-        work = min(_FIRST_PROOFS_S, _PART * self._left())
+        work = _FIRST_PROOFS_S / (1 + 1 / (options.time_limit or math.inf))
         self.proofs.advance(work, math.inf, lambda: self._left() < end or budget.is_interrupted())
         self._judge()
         if self.reason == "bound":

@@ -349,8 +349,8 @@ _MEASURED = 0.3
 _MOST_NODES = 2_000
 # Nominal seconds for each pair of nodes until the search begins, and of a slice, which is all that
 # turns may lose.
-_PAIR_S = 1e-7
-_SLICE_S = 0.1 * TURN
+_PAIR_S = 1e-8
+_SLICE_S = 0.02 * TURN
 
 
 class Cliques(SetProver):
