@@ -40,12 +40,13 @@ def check_colours(colours: np.ndarray, terms: object) -> None:
     """
     if (
         not isinstance(terms, Coefficients)
+        or colours.dtype != int
         or colours.shape != terms.linear.shape
         or 0 in np.diff(colours[terms.listed().edges])
     ):
         raise InputError(
-            "sampler_config.colours are not a number for each variable of a quadratic model, which "
-            "no two that are coupled share; correct them, or leave them out",
+            "sampler_config.colours are not a whole number for each variable of a quadratic model, "
+            "which no two that are coupled share; correct them, or leave them out",
             "colours",
         )
 
@@ -73,7 +74,7 @@ class BlockGibbs(Sampler):
 
     def init_state(self, key, shape):
         """Returns counters, and the colours, which the first step finds unless they are given."""
-        _, given = np.unique(self.colours, return_inverse=True)
+        given = np.unique_inverse(self.colours).inverse_indices
         return Counters(), jnp.zeros(shape[0], jnp.int32).at[: len(given)].set(given)
 
     def kernel(self, key, target, chain):
@@ -88,14 +89,14 @@ class BlockGibbs(Sampler):
                 x = apply_flips(now.x, flips & (colours == colour) & target.mask)
                 return now._replace(x=x, field=target.init(x))
 
-            number = batch_max(jnp.max(colours)) + 1
+            number = batch_max(colours.max()) + 1
         else:
 
             def resample(site, now):
                 return Gibbs(SEQUENTIAL).kernel(keys.fold(key, site), target, now)[0]
 
-            number = jnp.sum(target.mask, dtype=jnp.int32)
+            number = target.mask.sum(dtype=jnp.int32)
         after = lax.fori_loop(0, number, resample, chain._replace(state=Counters()))
-        hops = jnp.sum(after.x != chain.x, dtype=jnp.float32)
-        after = after._replace(state=(Counters(counters.steps + 1), colours))
-        return after, Info(jnp.float32(1), hops)
+        hops = (after.x != chain.x).sum(dtype=jnp.float32)
+        state = Counters(counters.steps + 1), colours
+        return after._replace(state=state), Info(jnp.float32(1), hops)

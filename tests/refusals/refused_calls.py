@@ -307,6 +307,9 @@ REFUSALS |= {
         colours=(0, 1),
         named="colours",
     ),
+    "solve, colours that are letters": refuses(
+        solve, TRIANGLE, "block_gibbs", colours=("a", "b", "c"), presolve=False, named="colours"
+    ),
     "sample, colours of a function": refuses(
         sample,
         SUM,
