@@ -404,7 +404,10 @@ def has_integer_values(form: QuadraticForm) -> bool:
     That is so where its coefficients as a function of zeros and ones are whole, which two halves
     may add up to. They are computed without rounding from multiples of one number.
     """
-    if _whole_unit(np.append(form.numbers, form.offset)) is None:
+    numbers = np.append(form.numbers, form.offset)
+    if are_integers(numbers):
+        return True
+    if _whole_unit(numbers) is None:
         return False
     terms = form_coefficients(form)
     coefficients = np.concatenate([terms.linear, terms.weights, [terms.background, terms.constant]])

@@ -13,7 +13,13 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 from jaxtyping import Float64, Int8, Int32, Int64
 
-from sl_discs.instances.form import FORM_PROBLEMS, FormValues, QuadraticForm, fraction
+from sl_discs.instances.form import (
+    FORM_PROBLEMS,
+    FormValues,
+    QuadraticForm,
+    exact_parts,
+    fraction,
+)
 from sl_discs.instances.graph import is_networkx
 from sl_discs.models.terms import (
     form_coefficients,
@@ -89,7 +95,9 @@ def form_bound(form: QuadraticForm) -> Fraction:
         best[len(form.linear) :][own] = form.couplings[own]
     else:
         best = np.maximum(terms, 0) if form.maximise else np.minimum(terms, 0)
-    return fraction([form.offset, *best.tolist()])
+    parts, (_, rest) = exact_parts(best)
+    sums = [float(leading.sum()) for _, leading in parts]
+    return fraction([form.offset, *sums, *rest.tolist()])
 
 
 QUBO, ISING = (
