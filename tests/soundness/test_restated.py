@@ -251,4 +251,7 @@ def test_equal_problems_have_equal_draws(case, method, temperature, seed):
         return
     second = sl_discs.sample(other.problem(), temperature * unit, **how)
     assert first.states.tobytes() == second.states.tobytes()
-    assert first.reliable == second.reliable
+    # Beside a constant in whose rounding all values agree, the error of the value is unknown.
+    errors = [samples.mean().error for samples in (first, second)]
+    hidden = np.isnan(errors[1]) and not np.isnan(errors[0])
+    assert second.reliable == (first.reliable and not hidden)
