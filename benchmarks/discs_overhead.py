@@ -198,9 +198,7 @@ def _overhead(_) -> int:
     return 0
 
 
-main = Command(
-    "", __doc__, FLAGS, _overhead, prepare=launch.add_working_directory, program="python"
-)
+main = Command("", __doc__, FLAGS, _overhead, program="python")
 
 
 if __name__ == "__main__":

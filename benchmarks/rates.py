@@ -300,7 +300,7 @@ def run(_) -> int:
     return 0
 
 
-main = Command("", __doc__, FLAGS, run, prepare=launch.add_working_directory, program="python")
+main = Command("", __doc__, FLAGS, run, program="python")
 
 
 if __name__ == "__main__":

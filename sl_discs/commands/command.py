@@ -15,7 +15,7 @@ import signal
 import sys
 import types
 import warnings
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -55,6 +55,12 @@ def own_flags() -> tuple[flags.FlagValues, types.SimpleNamespace]:
     )
     define["multi_string"](_IMPORT, [], help_text)
     return own, types.SimpleNamespace(**define)
+
+
+def add_working_directory() -> None:
+    """Makes `discs` importable, after all other places, if the working directory is a checkout."""
+    if Path("discs", "samplers", "abstractsampler.py").is_file() and "" not in sys.path:
+        sys.path.append("")
 
 
 def asks_for_help(argv: Sequence[str]) -> bool:
@@ -97,16 +103,13 @@ class Command:
     # returns the list of that program's flags. The body gets the same arguments.
     foreign_help: Callable[[list[str]], str] | None = None
     passes_on: bool = False  # whether the arguments after `--` are for runs that it starts
-    prepare: Callable[[], object] | None = None  # called before anything else
     reads: Callable[[Sequence[str]], Sequence[str]] = tuple  # the arguments as they are read
-    stopped: str = "nothing more was saved"  # what is said after Ctrl-C
     program: str = "sl-discs"  # what is typed before the name: `python` for a script
 
     def __call__(self, argv: Sequence[str]) -> int:
         """Runs the command; see the class."""
         open_closed_streams()
-        if self.prepare is not None:
-            self.prepare()
+        add_working_directory()
         program = f"{self.program} {argv[0]}"
         own = self.flags
         typed = shlex.join([self.program, *argv[0].split(), *argv[1:]])
@@ -147,7 +150,7 @@ class Command:
             tell(str(interruption))
             return RESUME_ME
         except KeyboardInterrupt:
-            tell(f"\nstopped; {self.stopped}")
+            tell("\nstopped; what was saved before stays")
             return 128 + signal.SIGINT
         finally:
             forget_flags(own)
@@ -165,8 +168,6 @@ class Command:
             len(choices) > 1 and arguments[0] not in choices
         ):
             expected = join_names(choices) if len(choices) > 1 else self.takes
-            if len(arguments) > len(self.takes.split()):
-                expected = f"only {expected}"
             raise InputError(
                 f"give {expected} before the options{', not ' if arguments else ''}"
                 f"{' '.join(arguments)}"
@@ -206,7 +207,7 @@ class _Numbers(flags.ArgumentParser):
 
     def parse(self, argument):
         try:
-            numbers = tuple(map(float, argument.split(",")))
+            numbers = tuple(map(float, str(argument).split(",")))
         except ValueError:
             raise ValueError("expected numbers, separated by commas") from None
         return numbers[0] if len(numbers) == 1 else numbers
@@ -226,7 +227,6 @@ def define_arguments(
     own: flags.FlagValues,
     function: Callable,
     known: Mapping[str, Iterable[str]] = types.MappingProxyType({}),
-    required: Collection[str] = (),
 ) -> list[str]:
     """Defines a flag for each argument of a function that a flag can give, and returns their names.
 
@@ -235,7 +235,6 @@ def define_arguments(
       function: its signature has the defaults, and the section `Args` of its docstring the words,
         for a flag without what it says of Python.
       known: values of some arguments, which their words list.
-      required: arguments whose defaults a command does not take.
     """
     meanings = section_of(function, "Args")
     names = []
@@ -251,9 +250,7 @@ def define_arguments(
         if annotation == "bool":
             flags.DEFINE_boolean(name, argument.default, help_text, own)
         else:
-            needed = name in required
-            default = None if needed else argument.default
-            flags.DEFINE(_PARSERS[annotation](), name, default, help_text, own, required=needed)
+            flags.DEFINE(_PARSERS[annotation](), name, argument.default, help_text, own)
         names.append(name)
     return names
 

@@ -1,12 +1,12 @@
 """Converts a file of a graph or quadratic model to another format.
 
-sl-discs convert INPUT OUTPUT [--from=FORMAT] [--to=rudy|dimacs|npz] [--problem=PROBLEM]
-[--complement]
+sl-discs convert INPUT OUTPUT [--from=FORMAT] [--problem=PROBLEM] [--complement]
 
 INPUT may be a graph, a SAT formula for its conflict graph, a quadratic model (in MatrixMarket with
 --problem=qubo or ising) or an .npz archive, in one of the formats that --from names, plain or
 compressed with gzip, bzip2 or xz. Its format is recognised by a header, or else by the suffix of
-its name. Models can only be written to archives.
+its name, and that of OUTPUT by its suffix: .npz for an archive, .clq, .col or .dimacs for DIMACS,
+.rudy, .mc or .txt for rudy. Models can only be written to archives.
 
 Output files number nodes from 1 (archives from 0) in the order of the input. Where the labels of
 INPUT are not these numbers, the summary says which became which, or OUTPUT.labels lists them.
@@ -36,17 +36,11 @@ define.string(
 define.boolean("complement", False, "Write the complement graph.")
 
 _GRAPH_WRITERS = {name: format.write for name, format in FORMATS.items() if format.write}
-_WRITTEN = ["npz", *_GRAPH_WRITERS]
 # What writes files of many, by what they hold.
 _ARCHIVES: dict[type, Callable] = {Graph: write_archive, QuadraticForm: write_forms}
-_SUFFIXES = {suffix: name for suffix, name in SUFFIXES.items() if name in _WRITTEN} | {
-    ".txt": "rudy"
-}
-help_text = (
-    "Format of OUTPUT, by default that of its suffix, which is .npz, .clq, .col, .dimacs, "
-    ".rudy, .mc or .txt (rudy)."
-)
-define.enum("to", None, _WRITTEN, help_text)
+_WRITTEN = {
+    suffix: name for suffix, name in SUFFIXES.items() if name in ("npz", *_GRAPH_WRITERS)
+} | {".txt": "rudy"}
 help_text = "The problem of INPUT, where its content is ambiguous."
 define.enum("problem", None, list(KINDS), help_text)
 define_weight(define)
@@ -54,17 +48,16 @@ define_weight(define)
 
 def _convert(given: Given) -> int:
     source, target = given.arguments
-    suffix = Path(target).suffix.lower()
-    if (to := FLAGS.to or _SUFFIXES.get(suffix)) is None:
+    to = _WRITTEN.get(Path(target).suffix.lower())
+    if to is None:
         raise InputError(
-            f"{target}: no format is known for {suffix or 'a name without suffix'!r}; give "
-            "--to=FORMAT"
+            f"{target}: the suffix of OUTPUT names its format; choose one of {', '.join(_WRITTEN)}"
         )
     instances = read_instances(
         source, problem=FLAGS.problem, format=FLAGS["from"].value, weight=FLAGS.weight
     )
     contents: list[Any] = [instance.content for instance in instances]
-    content_type = type(contents[0]) if contents else Graph
+    content_type = type(contents[0])
     if content_type is not Graph and (
         to != "npz" or FLAGS.complement or content_type not in _ARCHIVES
     ):
@@ -74,7 +67,7 @@ def _convert(given: Given) -> int:
         raise InputError(
             f"{source}: {instances[0].format} holds a {contents[0].words[0]}, which {what}"
         )
-    for remark in instances[0].remarks if instances else ():
+    for remark in instances[0].remarks:
         warn(f"{source}: {remark}")
     if FLAGS.complement:
         contents = [complement(graph) for graph in contents]
@@ -87,14 +80,13 @@ def _convert(given: Given) -> int:
             f"{source}: {len(contents)} graphs, but a {to} file holds one; write an .npz archive"
         )
     turned = ", complemented" if FLAGS.complement else ""
-    format = instances[0].format if instances else "npz"
     labels = (
         _tell_labels(target, 0 if to == "npz" else 1, instances[0].labels)
         if len(instances) == 1
         else ""
     )
     say(
-        f"{source} ({format}{turned}): {_tell(contents, content_type)}; "
+        f"{source} ({instances[0].format}{turned}): {_tell(contents, content_type)}; "
         f"saved in {target} ({to}){labels}"
     )
     return 0
@@ -126,8 +118,8 @@ def _tell(contents: list[Any], content_type: Any) -> str:
         ([content.num_variables for content in contents], variable),
         ([content.num_terms for content in contents], term),
     ):
-        low = min(sizes, default=0)
-        high = max(sizes, default=0)
+        low = min(sizes)
+        high = max(sizes)
         parts.append(f"{low} {name}s" if low == high else f"{low} to {high} {name}s")
     parts += sorted({name for content in contents for name in content.coefficients})
     return ", ".join(parts)

@@ -28,7 +28,7 @@ from ml_collections import ConfigDict, config_flags
 
 from sl_discs.commands import launch
 from sl_discs.commands.command import Command, Given, parse_flags, process_arguments
-from sl_discs.commands.sweep import chosen_sweep
+from sl_discs.commands.sweep import PROGRAM, chosen_sweep
 from sl_discs.discs_plugin.compat import Overlay
 from sl_discs.experiment.record import paired
 from sl_discs.experiment.sweep_file import (
@@ -113,23 +113,13 @@ def _check_config(module: Any) -> None:
     model = values.model_config
     try:
         importlib.import_module(f"discs.models.{model.get('name')}")
-    except (ImportError, AttributeError) as error:
-        raise InputError(
-            f"DISCS's model {model.get('name')} cannot be imported with the installed packages "
-            f"({error}); choose another one"
-        ) from error
-    try:
         config = module.get_main_config()
-    except ModuleNotFoundError as error:
+    except (ImportError, AttributeError, KeyError) as error:
+        fields = {field: model.get(field) for field in ("name", "graph_type", "cfg_str")}
         raise InputError(
-            f"DISCS has no graph_type {model.get('graph_type')!r} of {model.get('name')} "
-            f"({error}); those that it has are files in {configs}/{model.get('name')}"
-        ) from None
-    except KeyError:
-        raise InputError(
-            f"DISCS does not understand model_config.cfg_str={model.get('cfg_str')}; write "
-            "r-VALUE, such as r-0.10"
-        ) from None
+            f"DISCS cannot load the model of {fields} ({error!r}); its models are files in "
+            f"{configs}, their graph_types files in {configs}/NAME, and most cfg_strs like r-0.10"
+        ) from error
     if not config.model.name:
         raise InputError(
             f"{model.get('name')} needs an experiment config of its own; pass --config=FILE, "
@@ -204,11 +194,6 @@ def _summarize(folder: Path, start: float, sampler: str) -> int:
     say(f"took {time.time() - start:.1f} s")
     for path in results:
         say(f"saved {path}{_headline(path, sampler)}")
-    if is_localized(sampler):
-        say(
-            f"if {sampler} and its base give equal results, the tilt changed no step; that is no "
-            "error"
-        )
     return 0
 
 
@@ -245,7 +230,6 @@ main = Command(
     MAIN_FLAGS,
     _main,
     foreign_help=lambda arguments: flags.FLAGS.module_help(_import_main(arguments)[0]),
-    prepare=launch.add_working_directory,
 )
 
 SWEEP_FLAGS, define = launch.own_flags()
@@ -295,9 +279,7 @@ def _sweep(given: Given) -> int:
             arguments = discs_arguments(sweep, number, own.data_root, folder)
             command = [
                 sys.executable,
-                "-P",
-                "-m",
-                "sl_discs",
+                *PROGRAM,
                 "discs",
                 "main",
                 *arguments,
@@ -349,9 +331,7 @@ def _comparisons(sweep: Sweep, root: Path) -> list[str]:
     return lines
 
 
-sweep = Command(
-    "", _sweep.__doc__, SWEEP_FLAGS, _sweep, passes_on=True, prepare=launch.add_working_directory
-)
+sweep = Command("", _sweep.__doc__, SWEEP_FLAGS, _sweep, passes_on=True)
 
 PLOT_FLAGS, _ = launch.own_flags()
 
@@ -401,12 +381,9 @@ def _plot(given: Given) -> int:
             "--gcs_results_path: DISCS reads the model from this name; call it discs-MODEL-NAME"
         ) from None
     for path in _written(Path(), "*/**/*.*", start):
-        if path.suffix in _FIGURES:
+        if path.suffix in (".png", ".pdf", ".csv"):
             say(f"saved {path}")
     return code
-
-
-_FIGURES = (".png", ".pdf", ".csv")
 
 
 def _written(folder: Path, pattern: str, start: float) -> list[Path]:
@@ -436,7 +413,6 @@ plot = Command(
     PLOT_FLAGS,
     _plot,
     foreign_help=lambda arguments: flags.FLAGS.module_help(_import_plot(arguments)),
-    prepare=launch.add_working_directory,
 )
 
 # DISCS's plotting scripts with the plugin's samplers: their short names, colours and order.

@@ -10,7 +10,6 @@ import importlib
 import importlib.util
 import re
 import runpy
-import sys
 import types
 from collections.abc import Sequence
 from pathlib import Path
@@ -42,12 +41,6 @@ def own_flags() -> tuple[flags.FlagValues, types.SimpleNamespace]:
     )
     define.boolean("fixes", False, help_text)
     return own, define
-
-
-def add_working_directory() -> None:
-    """Makes `discs` importable, after all other places, if the working directory is a checkout."""
-    if Path("discs", "samplers", "abstractsampler.py").is_file() and "" not in sys.path:
-        sys.path.append("")
 
 
 def register_from_flags(own: flags.FlagValues) -> None:

@@ -3,7 +3,7 @@ summary.
 """
 
 import time
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -12,11 +12,13 @@ import yaml
 from absl import flags
 
 from sl_discs.commands.command import warn
+from sl_discs.engines.compiled import keep_programs
+from sl_discs.engines.devices import one_device_per_core
 from sl_discs.instances.formats import FORMATS, Instance, read_instances
 from sl_discs.problems import Problem
 from sl_discs.problems.from_file import problem_of
 from sl_discs.problems.kind import KINDS, PENALTY, find_kind
-from sl_discs.support.checks import join_names, real
+from sl_discs.support.checks import join_names
 from sl_discs.support.errors import InputError
 from sl_discs.support.figures import check_matplotlib
 from sl_discs.support.files import check_file
@@ -55,12 +57,27 @@ def define_weight(define: Any) -> None:
     define.string("weight", None, help_text)
 
 
-def check_flags(own: flags.FlagValues, targets: dict[str, list[str]]) -> None:
-    """Checks the flags of `define_flags` and the files to be written, before a file is read.
+def opened(
+    own: flags.FlagValues,
+    path: Path,
+    options_of: Callable,
+    names: Collection[str],
+    saved: list[str],
+) -> tuple[Any, list[tuple[Problem, str]], float]:
+    """Returns the options that the flags give, and what `read_problems` returns for the file.
 
-    `targets` are suffixes of the flags that name a file to write; --plot needs matplotlib.
+    Flags are checked before the file is read; --plot needs matplotlib.
+
+    Args:
+      own: the command's flags, those of `define_flags` among them.
+      path: the file.
+      options_of: makes the options of their values, by name.
+      names: of the flags that are options.
+      saved: suffixes of the file that --save names.
     """
-    for name, suffixes in targets.items():
+    one_device_per_core()
+    keep_programs()
+    for name, suffixes in {"save": saved, "plot": [".png"]}.items():
         target = own[name].value
         if target is None:
             continue
@@ -69,12 +86,13 @@ def check_flags(own: flags.FlagValues, targets: dict[str, list[str]]) -> None:
                 f"--{name}={target}: the name of this file must end in {' or '.join(suffixes)}"
             )
         check_file(target)
-    if own["plot"].value is not None:
+    if own.plot is not None:
         check_matplotlib()
-    if own["problem"].value is not None:
-        find_kind(own["problem"].value)
-    if own["penalty"].value is not None:
-        real("penalty", own["penalty"].value, least=1)
+    if own.problem is not None:
+        find_kind(own.problem)
+    return options_of(**_arguments_of(own, names), progress=True), *read_problems(
+        path, own.problem, own.format, own.weights, own.weight, own.penalty, own.time_limit
+    )
 
 
 def numbered(path: str | None, number: int, count: int) -> str | None:
@@ -86,7 +104,7 @@ def numbered(path: str | None, number: int, count: int) -> str | None:
     )
 
 
-def arguments_of(own: flags.FlagValues, names: Collection[str]) -> dict[str, Any]:
+def _arguments_of(own: flags.FlagValues, names: Collection[str]) -> dict[str, Any]:
     """Returns the values of flags by name, and as `fields` those of --field=NAME=VALUE.
 
     InputError for another form, or for a field that has a flag of its own.
@@ -118,10 +136,10 @@ def read_problems(
     path: Path,
     kind: str | None,
     format: str | None,
+    weights: bool,
+    weight: str | None,
     penalty: float | None = None,
     time_limit: float | None = None,
-    weights: bool = False,
-    weight: str | None = None,
 ) -> tuple[list[tuple[Problem, str]], float]:
     """The problems of a file, with a line on each, and the seconds that reading took; warns if
     these pass the limit.

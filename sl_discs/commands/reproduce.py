@@ -157,5 +157,4 @@ def _reproduce(given: Given) -> int:
     return 0
 
 
-_STOPPED = "the same command continues after the last cell"
-main = Command("main|ablation", __doc__, FLAGS, _reproduce, stopped=_STOPPED)
+main = Command("main|ablation", __doc__, FLAGS, _reproduce)

@@ -1,7 +1,7 @@
 """Draws from the problem in a file at a temperature, with evidence.
 
-sl-discs sample FILE --temperature=TAU[,TAU...] [--problem=PROBLEM] [--draws=N] [--method=auto]
-    [--time_limit=10] [--save=DRAWS.npz|MARGINALS.csv] [--plot=RUN.png]
+sl-discs sample FILE [--temperature=TAU[,TAU...]] [--problem=PROBLEM] [--draws=N]
+    [--method=auto] [--time_limit=10] [--save=DRAWS.npz|MARGINALS.csv] [--plot=RUN.png]
 
 A state x is drawn with probability proportional to exp(f(x)/TAU), where f is the value that the
 problem maximises, or minus the value that it minimises; TAU is in units of that value. FILE is any
@@ -27,10 +27,8 @@ import signal
 from pathlib import Path
 
 from sl_discs.commands import problem_file
-from sl_discs.commands.command import Command, Given, define_arguments, own_flags, refuse_flags
-from sl_discs.commands.problem_file import numbered, read_problems
-from sl_discs.engines.compiled import keep_programs
-from sl_discs.engines.devices import one_device_per_core
+from sl_discs.commands.command import Command, Given, define_arguments, own_flags
+from sl_discs.commands.problem_file import numbered
 from sl_discs.samplers.registry import base_samplers
 from sl_discs.sampling.draw_samples import SampleOptions, drawn_from, sample
 from sl_discs.sampling.samples import Samples, numbers, summary_lines
@@ -44,7 +42,7 @@ _STOPPING = (
     "\nstopping with the draws made so far; a second signal ends at once and saves nothing\n"
 )
 
-ARGUMENTS = define_arguments(FLAGS, sample, {"sampler": base_samplers()}, ["temperature"])
+ARGUMENTS = define_arguments(FLAGS, sample, {"sampler": base_samplers()})
 problem_file.define_flags(define)
 define.integer(
     "top", 20, "Number of marginals to print, those nearest to 1/2 first.", lower_bound=0
@@ -57,27 +55,9 @@ define.string(
 define.string("plot", None, "Figure to write, .png.")
 
 
-def _options() -> SampleOptions:
-    """Returns the arguments of `sample`; all flags are checked before a file is read."""
-    problem_file.check_flags(FLAGS, {"save": [".npz", ".csv"], "plot": [".png"]})
-    if FLAGS.time_limit is not None:
-        refuse_flags(FLAGS, ["draws"], "with --time_limit, which determines the number of draws")
-    return SampleOptions(**problem_file.arguments_of(FLAGS, ARGUMENTS), progress=True)
-
-
 def _sample(given: Given) -> int:
-    path = Path(given.arguments[0])
-    one_device_per_core()
-    keep_programs()
-    options = _options()
-    problems, read_s = read_problems(
-        path,
-        FLAGS.problem,
-        FLAGS.format,
-        FLAGS.penalty,
-        FLAGS.time_limit,
-        FLAGS.weights,
-        FLAGS.weight,
+    options, problems, read_s = problem_file.opened(
+        FLAGS, Path(given.arguments[0]), SampleOptions, ARGUMENTS, [".npz", ".csv"]
     )
     drawn: list[Samples] = []
     with notice_of_end(signal.SIGINT, said=_STOPPING) as notice:

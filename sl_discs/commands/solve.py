@@ -26,8 +26,6 @@ from sl_discs.commands import problem_file
 from sl_discs.commands.command import Command, Given, define_arguments, own_flags
 from sl_discs.commands.problem_file import numbered, read_problems
 from sl_discs.engines.choice import leave_cards_alone
-from sl_discs.engines.compiled import keep_programs
-from sl_discs.engines.devices import one_device_per_core
 from sl_discs.problems import Problem
 from sl_discs.problems.kind import KINDS
 from sl_discs.samplers import known_samplers
@@ -53,32 +51,26 @@ define.boolean(
     "print", False, "Print the answer: a line with the label and the value of each variable."
 )
 define.string("save", None, "File to write the answers to: .json, which check reads, .csv or .txt.")
-define.string("plot", None, "Figure to write, .png: values and temperature against steps.")
+define.string(
+    "plot",
+    None,
+    "Figure to write, .png: values and temperature against steps, or the answer's graph.",
+)
 
 
 def _solve(given: Given) -> int:
     path = Path(given.arguments[0])
-    one_device_per_core()
-    keep_programs()
-    options = _options()
-    leave_cards_alone([options.choose_engine()[0]])
-    problems, read_s = read_problems(
-        path,
-        FLAGS.problem,
-        FLAGS.format,
-        FLAGS.penalty,
-        FLAGS.time_limit,
-        FLAGS.weights,
-        FLAGS.weight,
+    options, problems, read_s = problem_file.opened(
+        FLAGS, path, SolveOptions, ARGUMENTS, [".json", ".csv", ".txt"]
     )
+    leave_cards_alone([options.choose_engine()[0]])
     done: list[tuple[Problem, Result]] = []
     good = True
     with notice_of_end(signal.SIGINT, said=_STOPPING) as notice:
+        options = dataclasses.replace(options, interrupt=lambda: notice.given)
         for number, (problem, line) in enumerate(problems, start=1):
             say(line)
-            result = annealed(
-                problem, dataclasses.replace(options, interrupt=lambda: notice.given, progress=True)
-            )
+            result = annealed(problem, options)
             correct, how = verification(problem, result)
             good &= correct
             unproved = f"; no bound, since {problem.left_out}" if problem.left_out else ""
@@ -87,9 +79,7 @@ def _solve(given: Given) -> int:
                 say("\n".join(result.answer_lines()))
             done.append((problem, result))
             plot = numbered(FLAGS.plot, number, len(problems))
-            if plot and not (result.rounds or len(result.edges)):
-                say("no plot: nothing was sampled")
-            elif plot and or_warn(functools.partial(result.plot, plot)):
+            if plot and or_warn(functools.partial(result.plot, plot)):
                 say(f"plot: {plot}")
             if notice.given:
                 break
@@ -115,12 +105,6 @@ def _solve(given: Given) -> int:
     if interrupted:
         return 128 + notice.signal
     return 0 if good else 1
-
-
-def _options() -> SolveOptions:
-    """Returns the arguments of `solve`; all flags are checked before a file is read."""
-    problem_file.check_flags(FLAGS, {"save": [".json", ".csv", ".txt"], "plot": [".png"]})
-    return SolveOptions(**problem_file.arguments_of(FLAGS, ARGUMENTS))
 
 
 def verification(problem: Problem, result: Result) -> tuple[bool, str]:

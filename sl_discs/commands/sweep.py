@@ -33,7 +33,7 @@ from sl_discs.support.files import check_writable
 from sl_discs.support.terminal import say, tell
 
 # With -P, files of the working directory do not take the place of modules.
-_PROGRAM = "-P", "-m", "sl_discs"
+PROGRAM = "-P", "-m", "sl_discs"
 # Flags that other commands are given as this one was.
 _PASSED_ON = ("import", "sweep", "save_root", "data_root", "samplers", "sweep_index")
 
@@ -103,7 +103,7 @@ def _sweep(given: Given) -> int:
         )
         for run in runs:
             with errors_of(f"run {run.number}"):
-                check_flags(run.command[len(_PROGRAM) + 2 :])
+                check_flags(run.command[len(PROGRAM) + 2 :])
         if ignored := sweep_file.left_out(sweep):
             tell(f"ignored fields, which only DISCS uses: {', '.join(ignored)}")
         sweep_runs.check_folders(runs)
@@ -125,14 +125,14 @@ def chosen_sweep(name: str, samplers: Sequence[str] | None) -> Sweep:
 def _run_of(sweep: Sweep, number: int, root: Path, extra: Mapping[str, str]) -> Run:
     folder = root / sweep.folder(number)
     arguments = sweep_file.run_arguments(sweep, number, FLAGS.data_root, extra)
-    command = (sys.executable, *_PROGRAM, "run", *sweep_file.command_line(arguments, folder, extra))
+    command = (sys.executable, *PROGRAM, "run", *sweep_file.command_line(arguments, folder, extra))
     return Run(number, sweep.label(number), folder, arguments, command)
 
 
 def _command(more: Sequence[str]) -> str:
     """Returns the line of a shell that performs the same runs."""
     same = [FLAGS[name].serialize().splitlines() for name in _PASSED_ON if FLAGS[name].present]
-    command = [sys.executable, *_PROGRAM, "sweep", "run", *itertools.chain(*same)]
+    command = [sys.executable, *PROGRAM, "sweep", "run", *itertools.chain(*same)]
     return shlex.join([*command, "--", *more] if more else command)
 
 
@@ -150,7 +150,7 @@ def _perform(sweep: Sweep, runs: Sequence[Run], root: Path, more: Sequence[str])
         folder = root / "slurm"
         script = sweep_runs.job_script(sweep.name, jobs, _command(more), folder, FLAGS.slurm)
     if FLAGS.dry_run:
-        commands = [shlex.join(["sl-discs", *run.command[len(_PROGRAM) + 1 :]]) for run in todo]
+        commands = [shlex.join(["sl-discs", *run.command[len(PROGRAM) + 1 :]]) for run in todo]
         say(script.rstrip() or "\n".join(commands))
         return 0
     check_writable(root / "slurm" if in_slurm else root)
@@ -173,5 +173,4 @@ main = Command(
     FLAGS,
     _sweep,
     passes_on=True,
-    prepare=launch.add_working_directory,
 )

@@ -74,6 +74,8 @@ def _read(path: str | os.PathLike, table: _Table) -> list[dict[str, Any]]:
         )
     starts = np.concatenate([np.zeros(1, np.int64), np.cumsum(sizes, dtype=np.int64)])
     count = len(arrays["names"])
+    if count == 0:
+        raise FormatError(f"{path}: an archive without a graph or model; make the archive again")
     total = len(rows)
     shapes = {
         "G": (count,),

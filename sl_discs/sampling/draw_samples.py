@@ -160,8 +160,7 @@ def sample(
 def drawn_from(problem: Problem | LogDensity, options: SampleOptions) -> Samples:
     """Returns the draws that the options ask for."""
     spent = Budget()
-    total = options.draws if options.time_limit is None else None
-    with progress_bar(total, " draws", shown=options.progress) as bar:
+    with progress_bar(options.draws, " draws", shown=options.progress) as bar:
         run = _Run(problem, problem.terms(), options, bar, spent)
         if options.method == AUTO:
             return _choose(run)
@@ -233,6 +232,12 @@ class SampleOptions:
             plain["draws"] = integer("draws", self.draws, 1, bits=31)
         if self.time_limit is not None:
             real("time_limit", self.time_limit, above=0)
+            if self.draws is not None:
+                raise InputError(
+                    "draws has no effect with a time_limit, which determines their number; leave "
+                    "it out",
+                    "draws",
+                )
         if is_localized(sampler):
             raise InputError(
                 f"sampler is {sampler!r}; expected a base sampler, such as 'gibbs'", "sampler"

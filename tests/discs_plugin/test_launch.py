@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from programs import sl_discs
 
-from sl_discs.commands.launch import add_working_directory
+from sl_discs.commands.command import add_working_directory
 from sl_discs.experiment.sweep_file import combinations, discs_arguments, read_sweep, with_overrides
 from sl_discs.support.errors import InputError
 

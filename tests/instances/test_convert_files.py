@@ -64,10 +64,10 @@ def test_new_numbers_of_nodes_are_told(tmp_path, capsys):
 def test_from_to_and_complement(tmp_path, capsys):
     # Weights of 1 are none, so that the graph has a complement, and DIMACS can hold it.
     (tmp_path / "in.rudy").write_text("4 4\n1 2 1\n2 3 1\n3 4 1\n1 4 1\n")
-    target = tmp_path / "sub" / "out.graph"
-    assert run(tmp_path / "in.rudy", target, "--from=edge_list", "--to=dimacs") == 2
+    target = tmp_path / "sub" / "out.clq"
+    assert run(tmp_path / "in.rudy", target, "--from=edge_list") == 2
     assert ":2: '1 2 1' where every line should be" in capsys.readouterr().err
-    assert run(tmp_path / "in.rudy", target, "--to=dimacs", "--complement") == 0
+    assert run(tmp_path / "in.rudy", target, "--complement") == 0
     assert "(rudy, complemented): 4 nodes, 2 edges; saved in" in capsys.readouterr().out
     assert target.read_text() == "p edge 4 2\ne 1 3\ne 2 4\n"
 

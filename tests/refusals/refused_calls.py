@@ -176,6 +176,7 @@ def archive(arrays, changes, reader, **options):
 CHANGES = {
     "no edges": {"edges": None},
     "ends of graphs": {"edge_ptr": np.array([0, 1, 2])},
+    "no graph": {name: array[:0] for name, array in ARCHIVE.items()} | {"edge_ptr": np.array([0])},
     "10^9 nodes": {"num_nodes": np.array([10**9, 2])},
     "an edge twice": {"edges": np.array([[0, 1], [1, 0], [0, 1]])},
     "objects": {"names": np.array(["a", None], dtype=object)},
@@ -554,7 +555,6 @@ COMMANDS = {
         "solve missing.rudy --problem=mis --sampler=sl_gwg --field=sigma=-1.0",
         "--field",
     ),
-    "sample, no temperature": ("sample missing.coo", None),
     "sample, a word": ("sample missing.coo --temperature=1,hot", None),
     "sample, 0": ("sample missing.coo --temperature=1,0", "--temperature"),
     "sample, a field": ("sample missing.coo --temperature=1 --field=scan=zigzag", "--field"),
