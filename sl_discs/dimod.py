@@ -165,7 +165,7 @@ class BoltzmannSampler(_Sampler):
         drawn = sample_at(
             from_bqm(bqm),
             temperature,
-            num_reads,
+            num_reads if time_limit is None else None,
             method,
             seed=seed,
             time_limit=time_limit,

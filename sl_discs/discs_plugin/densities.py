@@ -23,10 +23,11 @@ from sl_discs.discs_plugin.upstream import States
 from sl_discs.models.functions import Density
 from sl_discs.models.model import Params
 from sl_discs.models.terms import Coefficients
+from sl_discs.support.checks import integer
 from sl_discs.support.errors import InputError
 
-# Fields of the weights of a network, which DISCS's config of `rbm` leaves to its files.
-_OF_NETWORKS = ("shape", "num_visible", "num_hidden", "num_categories")
+# Whole numbers, which DISCS's config of `rbm` leaves to its files.
+_SIZES = ("shape", "num_visible", "num_hidden", "num_categories")
 # Part of the largest gradient that single precision cannot tell from a coupling of 0.
 _ROUNDING = 1e-6
 
@@ -103,12 +104,16 @@ def build_discs_model(fields: Mapping[str, Any], seed: int, quadratic: bool) -> 
     Raises:
       InputError: there is no DISCS, or it cannot build the model.
     """
+    for field in set(_SIZES).intersection(fields):
+        sizes = fields[field]
+        for size in sizes if isinstance(sizes, list | tuple) else [sizes]:
+            integer(f"model_config.{field}", size, 1)
     register(compat=True)
     name = fields["name"]
     key = jax.random.PRNGKey(seed)
     try:
         config = importlib.import_module(f"discs.models.configs.{name}_config").get_config()
-        if unknown := sorted(set(fields) - set(config) - set(_OF_NETWORKS)):
+        if unknown := sorted(set(fields) - set(config) - set(_SIZES)):
             raise ValueError(f"it has no field {unknown[0]}")
         for field, value in fields.items():
             # DISCS's whole numbers, such as sigma of fhmm, may be real ones.

@@ -46,12 +46,15 @@ def settings_of_draws(experiment: Mapping[str, Any], model: Mapping[str, Any]) -
     """Returns the settings of a run on a model of DISCS: each step counts, at one temperature, and
     only `reference` runs functions that are not quadratic.
     """
-    settings = settings_from({"t_schedule": "constant", **experiment, "log_every_steps": 1})
-    if settings.t_schedule != "constant":
-        raise InputError(
-            f"config.experiment.t_schedule is {settings.t_schedule!r}, and draws from "
-            f"{model['name']} need one temperature; give 'constant'"
-        )
+    needed = {"t_schedule": "constant", "log_every_steps": 1}
+    settings = settings_from(needed | dict(experiment))
+    for field, value in needed.items():
+        if getattr(settings, field) != value:
+            raise InputError(
+                f"config.experiment.{field} is {getattr(settings, field)!r}, and draws from "
+                f"{model['name']} are the states after each step, at one temperature; give "
+                f"{value!r}"
+            )
     if settings.first_instance or (settings.num_instances or 1) > 1:
         raise InputError(
             "config.experiment.num_instances and first_instance choose among instances of a "
@@ -174,7 +177,8 @@ def effective_draws(
     seconds: float,
     final: Float64[np.ndarray, "B"] | None = None,
 ) -> dict[str, float | None]:
-    """Returns how many independent draws T steps of B chains are worth, by the names of numbers.
+    """Returns how many independent draws T steps of B chains are worth, by the names of numbers;
+    None where all values of f agree, which tells nothing.
 
     Localized chains have another target in each level: each gives one draw a run, the final one.
 
@@ -196,22 +200,27 @@ def effective_draws(
     # Rounding errors of its running sum give each chain another f of the same state: ranks would
     # tell them apart.
     unit = max(values.std() / 1_000, 1e-6 * np.abs(values).max()) or 1.0
-    found = diagnose("f", np.round(values / unit).T)
+    rounded = np.round(values / unit)
+    found = diagnose("f", rounded.T)
     effective = found.ess_bulk
     used = 1
     if final is not None:
-        values = final
+        values = rounded = final
         effective = float(chains)
         used = 2
+    of_f: dict[str, float | None] = {
+        "ess": effective,
+        "ess_a_step": effective / (used * steps * chains),
+        "ess_a_second": effective / (used * seconds),
+        "r_hat": found.r_hat,
+        "f_mean_se": float(values.std() / np.sqrt(effective)),
+    }
+    if np.ptp(rounded) == 0:
+        of_f = dict.fromkeys(of_f)
     return {
         "discs_ess": of_chains.mean,
         "discs_ess_se": of_chains.se,
         "discs_ess_a_step": of_chains.mean / steps,
         "discs_ess_a_second": of_chains.mean / seconds,
-        "ess": effective,
-        "ess_a_step": effective / (used * steps * chains),
-        "ess_a_second": effective / (used * seconds),
-        "r_hat": found.r_hat,
         "f_mean": float(values.mean()),
-        "f_mean_se": float(values.std() / np.sqrt(effective)),
-    }
+    } | of_f

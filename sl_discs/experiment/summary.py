@@ -157,7 +157,9 @@ def _instances(record: ExperimentRecord) -> str:
 
 
 def _quality(record: ExperimentRecord) -> list[str]:
-    rows = [["sampler", "mean +- std", "se", "at log steps", "% of reference", "published"]]
+    rows = [
+        ["sampler", "mean +- std", "se", "at log steps", "% of reference", "published", "feasible"]
+    ]
     for name, sampler in record.samplers.items():
         spread = Spread.of(best_values(sampler))
         percent = percent_of_reference(sampler)
@@ -171,6 +173,8 @@ def _quality(record: ExperimentRecord) -> list[str]:
                 _number(float(logged)),
                 "" if percent is None else _plus_minus(percent.mean(), percent.std()),
                 "" if published is None else _plus_minus(*published[0]),
+                f"{sum(instance.feasible for instance in sampler.instances)}/"
+                f"{len(sampler.instances)}",
             ]
         )
     title = (
@@ -185,40 +189,41 @@ def _draws(record: ExperimentRecord) -> list[str]:
     titles = "a chain, DISCS", "a 1,000 steps", "a second", "of f", "a 1,000 steps", "a second"
     rows = [["ESS", *titles, "R-hat", "mean of f"]]
     for name, sampler in record.samplers.items():
-        draws: Any = sampler.instances[0].draws
-        error = draws["discs_ess_se"]
+        shown = functools.partial(_known, sampler.instances[0].draws)
         rows.append(
             [
                 name,
-                f"{draws['discs_ess']:.4g} +- {'?' if error is None else f'{error:.2g}'}",
-                f"{1_000 * draws['discs_ess_a_step']:.3g}",
-                f"{draws['discs_ess_a_second']:,.3g}",
-                f"{draws['ess']:,.4g}",
-                f"{1_000 * draws['ess_a_step']:.3g}",
-                f"{draws['ess_a_second']:,.3g}",
-                f"{draws['r_hat']:.3f}",
-                f"{draws['f_mean']:.6g} +- {draws['f_mean_se']:.2g}",
+                f"{shown('discs_ess', '.4g')} +- {shown('discs_ess_se', '.2g')}",
+                shown("discs_ess_a_step", ".3g", 1_000),
+                shown("discs_ess_a_second", ",.3g"),
+                shown("ess", ",.4g"),
+                shown("ess_a_step", ".3g", 1_000),
+                shown("ess_a_second", ",.3g"),
+                shown("r_hat", ".3f"),
+                f"{shown('f_mean', '.6g')} +- {shown('f_mean_se', '.2g')}",
             ]
         )
     title = (
         "Effective draws in the second half of the steps. DISCS: of the distance to one random "
-        "state, chain by chain; mean +- standard error over chains. Of f: of all chains. A "
-        "localized chain is worth one draw a run, as its target changes from level to level: "
-        "neither DISCS's number nor R-hat has a meaning there."
+        "state, chain by chain; mean +- standard error over chains. Of f: of all chains; ? where "
+        "all values of f agree, which tells nothing. A localized chain is worth one draw a run, as "
+        "its target changes from level to level: neither DISCS's number nor R-hat has a meaning "
+        "there."
     )
     return [*textwrap.wrap(title, WIDTH), *_table(rows)]
 
 
+def _known(draws: Mapping[str, float | None], name: str, form: str, times: int = 1) -> str:
+    value = draws[name]
+    return "?" if value is None else format(times * value, form)
+
+
 def _cost(record: ExperimentRecord) -> list[str]:
-    rows = [
-        ["sampler", "feasible", "acceptance", "hops a step", "chain-steps/s", "compile s", "run s"]
-    ]
+    rows = [["sampler", "acceptance", "hops a step", "chain-steps/s", "compile s", "run s"]]
     for name, sampler in record.samplers.items():
-        feasible = sum(instance.feasible for instance in sampler.instances)
         rows.append(
             [
                 name,
-                f"{feasible}/{len(sampler.instances)}",
                 f"{np.mean(sampler.acceptance):.3f}",
                 f"{np.mean(sampler.hops):.2f}",
                 f"{sampler.chain_steps_per_s:,.0f}",

@@ -135,7 +135,7 @@ def sample(
         otherwise. `Samples.chosen` says why.
       seed: at least 0, less than 2^64.
       time_limit: seconds of wall time, without compilation, which then determine the number of
-        draws.
+        draws in place of `draws`.
       sampler: a registered base sampler, such as `gwg`; `auto` is `gibbs`. `exact` uses none and
         refuses it, and `auto` ignores it where it enumerates or eliminates.
       groups: number of independent chains or ladders; None: 8, or 16 for chain and low_rank. Of

@@ -30,7 +30,6 @@ from sl_discs.support.checks import (
     real_array,
     shown,
 )
-from sl_discs.support.doubles import unmasked
 from sl_discs.support.errors import InputError
 
 AUTO = "auto"
@@ -293,17 +292,16 @@ def as_states(problem: Problem, states: Any, chains: int) -> Int8[np.ndarray, "R
     if states is None:
         return None
     states = samples_of_frame(of_series("initial_states", states))
-    if isinstance(states, Mapping):
+    if not hasattr(states, "__getitem__"):
+        raise InputError(
+            f"initial_states is {shown(states)}; expected a sample as a dict or [N], or several, "
+            "such as Result.states",
+            "initial_states",
+        )
+    if isinstance(states, Mapping) or (
+        len(states) and not isinstance(states[0], Mapping) and np.ndim(states[0]) == 0
+    ):
         states = [states]
-    if not (isinstance(states, list | tuple) and states and isinstance(states[0], Mapping)):
-        states = unmasked("initial_states", states)
-        try:
-            states = np.asarray(states)
-        except ValueError:
-            raise InputError(
-                "initial_states have rows of different lengths; expected [N] or [R, N]"
-            ) from None
-        states = np.atleast_2d(states)
     if not 1 <= len(states) <= chains:
         raise InputError(
             f"{len(states)} initial_states for {chains} chains; give from 1 to as many as chains"

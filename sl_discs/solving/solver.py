@@ -96,7 +96,8 @@ def solve(
         also a dict of t_schedule, init_temperature, final_temperature, decay_rate, anneal_every,
         where t_schedule may be a sequence of temperatures, each for an equal part of the steps.
       initial_states: initial states of every round: one sample as a dict or [N] for all chains, or
-        a list or array [R, N] of up to `chains` samples, which are repeated in turn; None: random.
+        a list or array [R, N] of up to `chains` samples, such as `Result.states`, which are
+        repeated in turn; None: random.
         The answer is no worse than these.
       presolve: whether exact reductions remove variables first (`sl_discs.solving.reductions`),
         what provers find counts, and the run ends as soon as an answer is proved to be optimal;

@@ -118,8 +118,16 @@ def test_rounding_errors_of_each_chain_do_not_count():
     expected, found = (effective_draws(values, f, 1.0) for f in (values, drifted))
     assert found["ess"] == pytest.approx(expected["ess"], rel=1e-3)
     assert found["r_hat"] == pytest.approx(expected["r_hat"], abs=1e-4)
-    still = effective_draws(values, np.full((1_000, 16), 2.2e6) + rng.uniform(size=16), 1.0)
-    assert still["r_hat"] == 1
+
+
+@pytest.mark.parametrize("final", [None, np.full(16, 2.0)])
+def test_values_that_all_agree_tell_nothing_of_errors(final):
+    """But for rounding errors of each chain."""
+    rng = np.random.default_rng(0)
+    still = np.full((1_000, 16), 2.2e6) + rng.uniform(size=16)
+    found = effective_draws(still, still, 1.0, final)
+    unknown = {name for name, number in found.items() if number is None}
+    assert unknown == {"ess", "ess_a_step", "ess_a_second", "r_hat", "f_mean_se"}
 
 
 def test_a_whole_number_of_discs_may_be_real(discs):
@@ -179,12 +187,18 @@ def test_what_discs_cannot_build_and_samplers_cannot_run(discs):
         ({"name": "rbm"}, "gwg", "path"),
         ({"name": "ising", "shape": (9,)}, "gwg", "ising"),
         ({"name": "ising", "shape": (0, 3)}, "gwg", "shape"),
+        ({"name": "ising", "shape": (True, 3)}, "gwg", "shape"),
         ({"name": "ising", "shape": (3, 3), "num_categories": 3}, "gwg", "ising"),
         ({"name": "ising", "shape": (3, 3), "mu": np.nan}, "gwg", "finite"),
         (model_of("potts"), "block_gibbs", "num_categories"),
     ]:
         with pytest.raises(InputError, match=named):
             sl_discs.run(sampler, model_config=model, **FIELDS)
+
+
+def test_every_step_counts():
+    with pytest.raises(InputError, match="log_every_steps"):
+        sl_discs.run("gwg", model_config=model_of("ising"), log_every_steps=10, **FIELDS)
 
 
 def test_without_discs(no_discs):
