@@ -34,7 +34,8 @@ _TAILS = 0.05, 0.95
 
 
 class Diagnostic(NamedTuple):
-    """Diagnostics of one observable; R-hat is nan of too few draws, or of exact ones.
+    """Diagnostics of one observable; R-hat is nan of too few draws, or of exact ones, and at most
+    99.
 
     `limit` is the largest R-hat that counts as agreement, see `r_hat_limit`, and `least` the least
     effective sample size that is enough, see `least_ess`; nan where they are not judged.
@@ -108,15 +109,19 @@ def diagnose(
     sizes = [0.0, 0.0]
     if draws >= LEAST_DRAWS and np.ptp(values) == 0:
         r_hat = 1.0
-        sizes = [groups * draws, groups * draws]
+        sizes = 2 * [groups * draws]
     elif draws >= LEAST_DRAWS:
         with np.errstate(all="ignore"):
             halves = _halves(values)
             scores = _z_scores(halves)
             folded = _z_scores(np.abs(halves - np.median(values)))
-            r_hat = max(
-                float(_r_hat(some.mean(axis=1), some.var(axis=1, ddof=1).mean(), draws // 2))
-                for some in (scores, folded)
+            # That of chains that stand still would be infinite, but for rounding.
+            r_hat = min(
+                99.0,
+                max(
+                    float(_r_hat(some.mean(axis=1), some.var(axis=1, ddof=1).mean(), draws // 2))
+                    for some in (scores, folded)
+                ),
             )
             if effective is None:
                 bulk = effective_size(scores)
@@ -233,11 +238,15 @@ def judge(
         reasons.append(f"errors are those of {groups} groups, below {_LEAST_GROUPS}: give more")
 
     parity = np.bitwise_count(drawn.bits).sum(axis=-1) % 2
-    keeps = draws >= LEAST_DRAWS and not np.ptp(parity, axis=1).any()
-    if drawn.dependence == "serial" and keeps and np.ptp(parity):
+    if (
+        drawn.dependence == "serial"
+        and draws >= LEAST_DRAWS
+        and not np.ptp(parity, axis=1).any()
+        and np.ptp(parity)
+    ):
         reasons.append(
-            "each chain keeps the parity of its number of ones, as where every flip is accepted: "
-            "use sampler='gibbs'"
+            "each chain keeps the parity of its number of ones, as where all flips are accepted, "
+            "which sampler='gibbs' avoids, or none is"
         )
 
     # What is known, from round trips as well, is not estimated.

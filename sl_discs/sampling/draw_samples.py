@@ -165,8 +165,9 @@ def drawn_from(problem: Problem | LogDensity, options: SampleOptions) -> Samples
         if options.method == AUTO:
             return _choose(run)
         samples = run(options.method)
-        is_limited = options.time_limit is not None
-        if options.method != "chain" or mixes_fast(run.terms, options.lowest, lambda: is_limited):
+        if options.method != "chain" or mixes_fast(
+            run.terms, options.lowest, lambda: options.time_limit is not None
+        ):
             return samples
         return dataclasses.replace(samples, notes=(*samples.notes, _UNCERTIFIED))
 
@@ -234,8 +235,7 @@ class SampleOptions:
             real("time_limit", self.time_limit, above=0)
             if self.draws is not None:
                 raise InputError(
-                    "draws has no effect with a time_limit, which determines their number; leave "
-                    "it out",
+                    "draws has no effect with a time_limit, which determines them; leave it out",
                     "draws",
                 )
         if is_localized(sampler):
