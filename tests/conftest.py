@@ -2,6 +2,7 @@
 their annotations.
 """
 
+import gc
 import json
 import signal
 import sys
@@ -45,8 +46,14 @@ def quickly_compiled():
 
 @pytest.fixture
 def limits_in_cpu_time(monkeypatch):
-    """Counts time limits, and all that is measured for them, in CPU-seconds of the process."""
+    """Counts time limits, and all that is measured for them, in CPU-seconds of the process.
+
+    Objects of earlier tests are not searched for garbage, which takes up to a second at a time.
+    """
     monkeypatch.setattr(time, "perf_counter", time.process_time)
+    gc.freeze()
+    yield
+    gc.unfreeze()
 
 
 def pytest_report_header(config):

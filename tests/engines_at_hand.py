@@ -15,6 +15,7 @@ import numpy as np
 import ptx
 import pytest
 from host_lanes import make_lane, make_loop, make_shared, one_lane
+from limits import LIMIT_S
 
 from sl_discs.engines.choice import get_engine
 from sl_discs.engines.cpu.cpu_engine import Cpu, LoadedTargets
@@ -110,7 +111,7 @@ class _Group:
     """Lanes that meet: each call waits for all, and gives everyone what all of them brought."""
 
     def __init__(self, count):
-        self._barrier, self._brought = threading.Barrier(count, timeout=60), [None] * count
+        self._barrier, self._brought = threading.Barrier(count, timeout=LIMIT_S), [None] * count
 
     def meet(self, place, value=None):
         self._brought[place] = value
