@@ -26,7 +26,6 @@ from sl_discs.models.quadratic import (
     sparse_is_cheaper,
 )
 from sl_discs.models.terms import Coefficients
-from sl_discs.samplers.block_gibbs import check_colours
 from sl_discs.samplers.sampler import Sampler, asks_for_gains
 from sl_discs.support.errors import InputError
 from sl_discs.support.memory import GIB, USABLE, usable_memory
@@ -259,9 +258,9 @@ def build_batch(
     Raises:
       InputError: the sampler asks for gains, and a log-density cannot be differentiated.
     """
-    if sampler is not None and sampler.colours:
+    if sampler is not None:
         for term in terms:
-            check_colours(np.array(sampler.colours), term)
+            sampler.check_terms(term)
     params = [
         quadratic_params(term, shape.num_sites, shape.degree)
         if isinstance(term, Coefficients)

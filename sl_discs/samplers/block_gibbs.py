@@ -34,23 +34,6 @@ def greedy_colours(colours: Int[Array, "N"], target: Target) -> Int[Array, "N"]:
     return lax.fori_loop(0, size, colour, jnp.full_like(colours, size))
 
 
-def check_colours(colours: np.ndarray, terms: object) -> None:
-    """Raises InputError unless there is a colour for each site of quadratic terms, which no two
-    coupled ones share.
-    """
-    if (
-        not isinstance(terms, Coefficients)
-        or colours.dtype != int
-        or colours.shape != terms.linear.shape
-        or 0 in np.diff(colours[terms.listed().edges])
-    ):
-        raise InputError(
-            "sampler_config.colours are not a whole number for each variable of a quadratic model, "
-            "which no two that are coupled share; correct them, or leave them out",
-            "colours",
-        )
-
-
 @dataclasses.dataclass(frozen=True)
 class BlockGibbs(Sampler):
     """Resamples all sites in a step, colour by colour, from their conditional distributions.
@@ -72,6 +55,23 @@ class BlockGibbs(Sampler):
     def reversible(self):
         return False
 
+    def check_terms(self, terms):
+        """Raises InputError unless there is a colour for each site of quadratic terms, which no two
+        coupled ones share, or none at all.
+        """
+        colours = np.array(self.colours)
+        if self.colours and (
+            not isinstance(terms, Coefficients)
+            or colours.dtype != int
+            or colours.shape != terms.linear.shape
+            or 0 in np.diff(colours[terms.listed().edges])
+        ):
+            raise InputError(
+                "sampler_config.colours are not a whole number for each variable of a quadratic "
+                "model, which no two that are coupled share; correct them, or leave them out",
+                "colours",
+            )
+
     def init_state(self, key, shape):
         """Returns counters, and the colours, which the first step finds unless they are given."""
         given = np.unique_inverse(self.colours).inverse_indices
@@ -80,8 +80,10 @@ class BlockGibbs(Sampler):
     def kernel(self, key, target, chain):
         counters, colours = chain.state
         if isinstance(target.model, QuadraticModel):
-            is_first = (counters.steps == 0) & (not self.colours)
-            colours = cond_for_batch(is_first, greedy_colours, colours, target.tilted(None))
+            if not self.colours:
+                colours = cond_for_batch(
+                    counters.steps == 0, greedy_colours, colours, target.tilted(None)
+                )
             uniforms = keys.uniforms(key, chain.x.shape)
 
             def resample(colour, now):

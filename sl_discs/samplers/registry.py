@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import inspect
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from sl_discs.samplers.block_gibbs import BlockGibbs
@@ -101,7 +101,7 @@ def register_sampler(name: str, factory: Callable[..., Sampler], **defaults: obj
 
 
 def _fields_of(
-    name: str, factory: Callable[..., Sampler], defaults: Mapping[str, object]
+    name: str, factory: Callable[..., Sampler], defaults: dict[str, object]
 ) -> dict[str, Any]:
     """Returns the arguments of a factory with their defaults; InputError if it cannot be called
     with them.
@@ -120,7 +120,7 @@ def _fields_of(
     takes_any = any(p.kind == p.VAR_KEYWORD for p in parameters)
     if (unknown := sorted(set(defaults) - set(named))) and not takes_any:
         raise InputError(f"sampler {name!r}: its factory has no argument {join_names(unknown)}")
-    fields = {**named, **defaults}
+    fields = named | defaults
     if required := [name for name, value in fields.items() if value is inspect.Parameter.empty]:
         raise InputError(
             f"sampler {name!r}: {join_names(required, 'and')} of its factory must have a default"

@@ -100,8 +100,6 @@ class Sampler(abc.ABC):
     # Whether it leaves the new values to `Model.sites`, and so can run where sites have more than
     # two.
     several_values: ClassVar[bool] = False
-    # A number for each site, if the sampler was given colours.
-    colours: tuple = ()
     # Fields of samplers of the class that together cover its rules: tests compare the steps of
     # each, on every engine that can run it, with the matrix of `sl_discs.testing.oracle`.
     examples: ClassVar[list[dict[str, Any]]] = [{}]
@@ -126,6 +124,9 @@ class Sampler(abc.ABC):
         any other.
         """
         return True
+
+    def check_terms(self, terms: Any) -> None:  # noqa: B027 - most run on all
+        """Raises InputError for terms of a model on which it cannot run."""
 
     @abc.abstractmethod
     def init_state(self, key: Key, shape: tuple[int, ...]) -> SamplerState:

@@ -184,8 +184,7 @@ class Exchange(Sampler):
         if not 0 < self.single <= 1:
             raise InputError(
                 f"sampler_config.single is {self.single}; expected a number in (0, 1], as "
-                "exchanges alone never "
-                "change the number of ones"
+                "exchanges alone never change the number of ones"
             )
 
     def init_state(self, key, shape):
