@@ -17,10 +17,11 @@ def with_memory(monkeypatch):
     return lambda size: monkeypatch.setattr(memory, "usable_memory", lambda: size)
 
 
-def test_what_fits(with_memory, monkeypatch):
-    monkeypatch.setattr(
-        memory, "_limit_of_cgroup", lambda: 2**24
-    )  # what a batch system allows a job
+def test_what_fits(with_memory, monkeypatch, tmp_path):
+    limits = [tmp_path / name for name in ("missing", "none", "limit")]
+    limits[1].write_text("max\n")
+    limits[2].write_text(f"{2**24}\n")
+    monkeypatch.setattr(memory, "_LIMITS", limits)  # what a batch system allows a job
     assert usable_memory() == int(0.8 * 2**24)
     with_memory(3 * GIB)
     check_memory("this", 3 * GIB, "take less")

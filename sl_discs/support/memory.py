@@ -1,5 +1,6 @@
 """What this machine holds, and the refusal of what it cannot hold before any of it is made."""
 
+import contextlib
 import os
 from pathlib import Path
 
@@ -11,17 +12,8 @@ GIB = 2**30
 USABLE = 0.8
 # Nodes, variables and steps are numbered with 32 bits.
 MOST_NUMBERED = 2**31 - 1
-
-
-def _limit_of_cgroup() -> int | None:
-    """Returns what a cluster's batch system allows this process, where it says so."""
-    for path in ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"):
-        try:
-            text = Path(path).read_text(encoding="ascii").strip()
-        except OSError:
-            continue
-        return int(text) if text.isdecimal() else None
-    return None
+# Where a cluster's batch system says what it allows this process.
+_LIMITS = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes")
 
 
 def usable_memory() -> int | None:
@@ -35,7 +27,11 @@ def usable_memory() -> int | None:
         there = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     except (AttributeError, ValueError, OSError):
         return None
-    return int(min(there, _limit_of_cgroup() or there) * USABLE)
+    for path in _LIMITS:
+        with contextlib.suppress(OSError):
+            text = Path(path).read_text(encoding="ascii").strip()
+            there = min(there, int(text)) if text.isdecimal() else there
+    return int(there * USABLE)
 
 
 def check_number(what: str, count: int, advice: str) -> None:
