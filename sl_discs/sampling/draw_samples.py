@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import math
+import sys
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import Any
 
@@ -172,16 +173,6 @@ def drawn_from(problem: Problem | LogDensity, options: SampleOptions) -> Samples
         return dataclasses.replace(samples, notes=(*samples.notes, _UNCERTIFIED))
 
 
-def _temperatures(value: Any) -> list[float]:
-    """Returns one temperature, or several in their order."""
-    array = real_array("temperature", value)
-    if array.ndim > 1 or not np.all((array > 0) & (array < np.inf)) or not array.size:
-        raise InputError(
-            f"temperature is {shown(value)}; expected a number above 0, or several", "temperature"
-        )
-    return array.ravel().tolist()
-
-
 @dataclasses.dataclass(frozen=True)
 class SampleOptions:
     """The arguments of `sl_discs.sample`, which documents them, checked.
@@ -209,8 +200,14 @@ class SampleOptions:
     def __post_init__(self):
         check_threads()
         check_not_traced(vars(self))
-        temperatures = _temperatures(self.temperature)
-        several = tuple(temperatures) if np.ndim(self.temperature) else ()
+        values = real_array("temperature", self.temperature)
+        if values.ndim > 1 or not np.all((values > 0) & (values < np.inf)) or not values.size:
+            raise InputError(
+                f"temperature is {shown(self.temperature)}; expected a number above 0, or several",
+                "temperature",
+            )
+        temperatures = values.ravel().tolist()
+        several = tuple(temperatures) if values.ndim else ()
         plain: dict[str, Any] = {
             "lowest": min(temperatures),
             "temperatures": several,
@@ -314,14 +311,7 @@ class _Run:
         options = self.options
         terms = self.terms
         engine = options.engine
-        if method != "exact":
-            _check_range(terms, options.lowest)
-        size = float(terms.reach() + abs(terms.constant))
-        if not math.isfinite(size / options.lowest):
-            raise InputError(
-                f"f of up to {size:.3g} over the temperature {options.lowest:g} is beyond the "
-                "range of double precision; raise the temperature"
-            )
+        _check_range(terms, options.lowest, sys.float_info.max if method == "exact" else _LARGEST)
         if not isinstance(terms, Coefficients):
             needs = "needs the couplings of a quadratic problem; use another"
             if method == "low_rank":
@@ -414,21 +404,20 @@ def _limits(request: Request, drawn: Drawn, values: Float64[np.ndarray, "C D"]) 
     """Returns what speaks against draws with these values of f, whatever their evidence."""
     limits = []
     terms = request.terms
-    temperature = request.temperature
     if not drawn.exact:
-        name = request.method.name
         sampler = request.method.sampler
         if not (sampler.exact and sampler.is_ergodic(terms.num_sites)):
             limits.append(
-                f"the sampler {name} is not exact with these settings, or does not reach every "
-                "state; change them, or use gibbs"
+                f"the sampler {request.method.name} is not exact with these settings, or does not "
+                "reach every state; change them, or use gibbs"
             )
     error = 0.0 if drawn.exact and isinstance(terms, Coefficients) else terms.resolution(values)
-    if error > _MOST_APART * temperature:
+    if error > _MOST_APART * request.temperature:
         limits.append(
-            f"rounding changes f by up to {error:.2g} in chains, at temperature {temperature:g}: "
-            "scale large terms down, fix the variables that they decide, or, of a log-density, "
-            "subtract a constant from fn, or return float64, with JAX_ENABLE_X64"
+            f"rounding changes f by up to {error:.2g} in chains, at temperature "
+            f"{request.temperature:g}: scale large terms down, fix the variables that they decide, "
+            "or, of a log-density, subtract a constant from fn, or return float64, with "
+            "JAX_ENABLE_X64"
         )
     return limits
 
@@ -492,20 +481,19 @@ def _in_double_precision(
     )
 
 
-def _check_range(terms: Terms, temperature: float) -> None:
-    """Raises InputError for values that chains in single precision cannot divide by the
-    temperature.
+def _check_range(terms: Terms, temperature: float, largest: float) -> None:
+    """Raises InputError for temperatures, and values over the temperature, that a method with
+    numbers up to `largest` cannot take.
     """
-    if not 1 / _LARGEST <= temperature <= _LARGEST:
+    if not 1 / largest <= temperature <= largest:
         raise InputError(
-            f"temperature is {temperature}; expected a number from {1 / _LARGEST:g} to {_LARGEST:g}"
+            f"temperature is {temperature}; expected a number from {1 / largest:g} to {largest:g}"
         )
-    reach = terms.reach()
-    if not max(reach, reach / temperature) <= _LARGEST:
+    size = float(terms.reach() + abs(terms.constant))
+    if not max(size, size / temperature) <= largest:
         raise InputError(
-            f"the coefficients add up to {reach:.3g}, which at temperature {temperature:g} is "
-            f"beyond the range of single precision, {_LARGEST:g}; scale them down, or raise the "
-            "temperature"
+            f"f of up to {size:.3g} over the temperature {temperature:g} is beyond the range of "
+            f"this method, {largest:g}; scale the coefficients down, or raise the temperature"
         )
 
 

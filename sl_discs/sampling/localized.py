@@ -76,7 +76,7 @@ def draw(request: Request, budget: Budget) -> Drawn:
     """Makes one draw of each chain."""
     terms = request.terms
     groups = request.groups
-    size = request.terms.num_sites
+    size = terms.num_sites
     method = request.method
     assert method.localization is not None
     levels = method.localization.K
@@ -105,8 +105,8 @@ def draw(request: Request, budget: Budget) -> Drawn:
     if at_first > _MOST_AT_FIRST:
         reasons = (
             "the observation starts as noise where its signal-to-noise ratio should be "
-            f"{at_first:.2g}, above "
-            f"{_MOST_AT_FIRST:g}: raise sigma, lower eps or take another alpha",
+            f"{at_first:.2g}, above {_MOST_AT_FIRST:g}: raise sigma, lower eps or take another "
+            "alpha",
             *reasons,
         )
     how = {
@@ -162,7 +162,7 @@ def _assess_by_chains(
         )
 
     here = np.concatenate(
-        [observed(states[start : start + _COMPARED]) for start in range(0, total, _COMPARED)]
+        [observed(some) for some in np.array_split(states, -(-total // _COMPARED))]
     )
     shares = states.mean(axis=0)
     now = np.append(here.mean(axis=0), shares)

@@ -80,7 +80,9 @@ def draw(request: Request, budget: Budget) -> Drawn:
     return drawn._replace(how=how)
 
 
-def dispersed(request: Request, is_over: Callable[[], bool] = lambda: False) -> RecordedChains:
+def dispersed(
+    request: Request, is_over: Callable[[], bool] = lambda: False, sweeps: int = FIRST_ROUND
+) -> RecordedChains:
     """Returns chains, one of each group, after a first round from different starts, or until
     `is_over`.
     """
@@ -93,7 +95,7 @@ def dispersed(request: Request, is_over: Callable[[], bool] = lambda: False) -> 
     chain = np.arange(request.groups)
     second = chain % 2
     chains.restart((states[chain - second] ^ second[:, None]).astype(np.int8))
-    chains.record(FIRST_ROUND, is_over=is_over)
+    chains.record(sweeps, is_over=is_over)
     return chains
 
 
@@ -159,13 +161,18 @@ def by_group(
     return np.swapaxes(groups, 1, 2).reshape(num_records * each, chains // each, *shape)
 
 
-def sums_of_spins(states: Int8[np.ndarray, "L C N"], count: int) -> Float32[np.ndarray, "L C K"]:
-    """Returns the sum of each state, and other sums with signs that are drawn once."""
+def scalars(
+    values: Float[np.ndarray, "L C"], states: Int8[np.ndarray, "L C N"], count: int
+) -> Float[np.ndarray, "L C K"]:
+    """Returns the value and the sum of each state, and `count` - 1 other sums with signs that are
+    drawn once.
+    """
     signs = np.random.default_rng(0).choice((-1, 1), (count - 1, states.shape[2]))
     weights = np.vstack([np.ones_like(signs[:1]), signs]).T.astype(np.float32)
     # One record at a time: all of them as floats would take gigabytes, and NumPy is slow at
     # products of integers.
-    return np.array([batch.astype(np.float32) @ weights for batch in states])
+    sums = [batch.astype(np.float32) @ weights for batch in states]
+    return np.concatenate([values[..., None], sums], axis=2)
 
 
 def sweeps_a_draw(values: Float[np.ndarray, "L C"], states: Int8[np.ndarray, "L C N"]) -> int:
@@ -174,8 +181,7 @@ def sweeps_a_draw(values: Float[np.ndarray, "L C"], states: Int8[np.ndarray, "L 
 
     Of the states, their sum counts, which is the magnetisation, and the sum with signs drawn once.
     """
-    observed = np.concatenate([values[..., None], sums_of_spins(states, 2)], axis=2)
-    sizes = [diagnose("", series).ess_bulk for series in observed.T]
+    sizes = [diagnose("", series).ess_bulk for series in scalars(values, states, 2).T]
     return int(np.clip(np.ceil(values.size / max(min(sizes), 1)), 1, MOST_SWEEPS_A_DRAW))
 
 

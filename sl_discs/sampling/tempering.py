@@ -38,7 +38,7 @@ from sl_discs.sampling.plain_chains import (
     by_group,
     collect,
     dispersed,
-    sums_of_spins,
+    scalars,
     sweeps_a_draw,
 )
 from sl_discs.sampling.thermodynamics import ladder_curve
@@ -191,7 +191,7 @@ _SEARCH_PART, _WARM_UP_PART = 0.5, 0.3
 # Relative tolerance of the number of rungs.
 _ABOUT_RIGHT = 0.2
 # Of the first chains, which the others follow, and of those that tell whether ladders are needed.
-_STREAM, _PILOT = 16, 48
+_STREAM, _PILOT = 16, 4_096
 # So many of these count sums of spins, and forget their starts if they are worth this many
 # independent draws within the longest pilot.
 _PILOTS, _SUMS, _FORGOTTEN, _LONGEST_PILOT = 8, 4, 100, 2_048
@@ -321,7 +321,7 @@ def _adapted(request: Request, budget: Budget, is_over: Callable[[], bool]) -> _
     The second half of the ladders have cold starts, one for all rungs of a ladder. With every
     second ladder, pairs of ladders would not differ in their starts.
     """
-    chains = _begin(request, _STREAM, is_over)
+    chains = _begin(request, is_over)
     for k in range(_ROUNDS):
         budget.check_interrupt()
         if is_over():
@@ -339,18 +339,27 @@ def _adapted(request: Request, budget: Budget, is_over: Callable[[], bool]) -> _
     return chains
 
 
-def _begin(
-    request: Request, stream: int, is_over: Callable[[], bool], swaps: bool = True
-) -> _Ladders:
+def _begin(request: Request, is_over: Callable[[], bool], swaps: bool = True) -> _Ladders:
     """Returns the first ladders, of which the second half start in the best of quenched states.
-    Without swaps the first half start in quenched states too.
+    Without swaps the first half start in quenched states too, and most sweeps of all are in the
+    sampler's own order.
     """
     # At first denser at high temperatures.
     inverse = 1 / request.temperature * np.linspace(0, 1, _FIRST_RUNGS) ** 2
-    chains = _Ladders(request, inverse, stream, swaps)
-    quenched = dispersed(request._replace(groups=chains.num_chains), is_over)
+    chains = _Ladders(request, inverse, _STREAM if swaps else _PILOT, swaps)
+    quenched = dispersed(
+        request._replace(groups=chains.num_chains),
+        is_over,
+        FIRST_ROUND if swaps else FIRST_ROUND // 8,
+    )
+    chains.restart(None if swaps else quenched.current())
+    if not swaps:
+        # Sweeps in order cost a fifth of those in random order, of which a few choose the modes.
+        chains.temperatures = request.temperature
+        chains.record(FIRST_ROUND // 2, is_over=is_over)
+        chains.place(inverse)
+        quenched = chains
     starts = quenched.current()
-    chains.restart(None if swaps else starts)
     states = chains.current().reshape(chains.ladders, len(inverse), -1)
     cold = chains.ladders // 2
     # A large constant would hide which are best.
@@ -371,14 +380,12 @@ def needs_no_ladder(request: Request, is_over: Callable[[], bool]) -> bool:
     are slow there, also those of a mode that hardly any of them would leave at the end. Where they
     are seen to forget, and at all temperatures above, they end.
     """
-    streams = itertools.count(_PILOT)
-    chains = _begin(request._replace(groups=_PILOTS), next(streams), is_over, swaps=False)
+    chains = _begin(request._replace(groups=_PILOTS), is_over, swaps=False)
     seen = np.empty((0, _PILOTS, _FIRST_RUNGS, 1 + _SUMS))
     while True:
         parts = [seen]
         for recorded in chains.play(max(len(seen), FIRST_ROUND)):
-            sums = sums_of_spins(recorded.states, _SUMS)
-            part = np.concatenate([recorded.values[..., None], sums], axis=2)
+            part = scalars(recorded.values, recorded.states, _SUMS)
             parts.append(part.reshape(len(part), _PILOTS, -1, 1 + _SUMS))
         seen = np.concatenate(parts)
         # Chains that all agree tell nothing.
@@ -391,7 +398,7 @@ def needs_no_ladder(request: Request, is_over: Callable[[], bool]) -> bool:
             return False
         if chains.engine.on_host:  # others would compile anew
             colder = slow[-1] + 1
-            chains = chains.followed_by(chains.inverse[-colder:], next(streams))
+            chains = chains.followed_by(chains.inverse[-colder:], _PILOT + len(seen))
             seen = seen[:, :, :colder]
 
 
