@@ -9,6 +9,4 @@ from sl_discs.experiment.settings import experiment_config
 
 def get_config() -> config_dict.ConfigDict:
     """All fields of the experiment; those not named here have their defaults."""
-    return experiment_config(
-        batch_size=100, chain_length=100_000, log_every_steps=1, t_schedule="constant"
-    )
+    return experiment_config(batch_size=100, chain_length=100_000, t_schedule="constant")

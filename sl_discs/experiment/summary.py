@@ -204,11 +204,11 @@ def _draws(record: ExperimentRecord) -> list[str]:
             ]
         )
     title = (
-        "Effective draws in the second half of the steps. DISCS: of the distance to one random "
-        "state, chain by chain; mean +- standard error over chains. Of f: of all chains; ? where "
-        "all values of f agree, which tells nothing. A localized chain is worth one draw a run, as "
-        "its target changes from level to level: neither DISCS's number nor R-hat has a meaning "
-        "there."
+        "Effective draws in the second half of the steps, each of which is recorded, whatever "
+        "log_every_steps says. DISCS: of the distance to one random state, chain by chain; mean "
+        "+- standard error over chains. Of f: of all chains; ? where all values of f agree, which "
+        "tells nothing. A localized chain is worth one draw a run, as its target changes from "
+        "level to level: neither DISCS's number nor R-hat has a meaning there."
     )
     return [*textwrap.wrap(title, WIDTH), *_table(rows)]
 

@@ -246,7 +246,7 @@ def judge(
     ):
         reasons.append(
             "each chain keeps the parity of its number of ones, as where all flips are accepted, "
-            "which sampler='gibbs' avoids, or none is"
+            "which the sampler gibbs avoids, or none is"
         )
 
     # What is known, from round trips as well, is not estimated.

@@ -90,7 +90,7 @@ _LARGEST = 1e30
 _MOST_APART = 0.01
 _UNCERTIFIED = (
     "nothing is known of how fast a local sampler mixes here: chains that agree may all have "
-    "missed a mode; method='tempering' looks for others"
+    "missed a mode; the method tempering looks for others"
 )
 
 

@@ -99,12 +99,14 @@ def eliminated(terms: Coefficients, temperature: float, moments: bool = False) -
         raise InputError(
             f"these {terms.num_sites} variables have a treewidth above {MOST_WIDTH} as far as "
             "min-fill and Cuthill-McKee orders tell, and memory grows as 2^width; use "
-            "method='tempering'"
+            "the method tempering"
         )
     listed = terms.listed()
     # Of each table half is kept; the widest ones are also summed, and their marginals passed on.
     need = 8 * (elimination.table_entries() // 2 + (18 if moments else 8) * 2**elimination.width)
-    check_memory(f"tree decomposition of width {elimination.width}", need, "use method='tempering'")
+    check_memory(
+        f"tree decomposition of width {elimination.width}", need, "use the method tempering"
+    )
     couplings = listed.scale * listed.weights
     tables = _Tables(
         elimination, listed.linear / temperature, listed.edges, couplings / temperature, moments

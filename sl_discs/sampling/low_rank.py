@@ -110,7 +110,7 @@ def draw(request: Request, budget: Budget) -> Drawn:
     directions = find_directions(spin)
     lacking = "no direction stands out from the couplings"
     if directions is None or (lacking := _too_large(spin, directions.loadings)):
-        raise InputError(f"method low_rank: {lacking}; use method='tempering'")
+        raise InputError(f"method low_rank: {lacking}; use the method tempering")
     by = _in_closed_form if _is_free(spin, directions.loadings) else _by_chains
     return by(spin, directions, request, budget)
 

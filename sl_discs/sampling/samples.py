@@ -289,7 +289,7 @@ class Samples:
             if differ == 0 and name == VALUE:
                 reasons.append(
                     "the error of value is unknown, as all draws agree, and nothing bounds the "
-                    "values of other states: only method='exact', where it can run, tells"
+                    "values of other states: only the method exact, where it can run, tells"
                 )
             elif 0 < differ < LEAST_VISITS:
                 notes.append(

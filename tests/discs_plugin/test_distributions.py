@@ -14,6 +14,8 @@ from sl_discs.discs_plugin.densities import build_discs_model
 from sl_discs.engines.choice import get_engine
 from sl_discs.experiment.distributions import effective_draws
 from sl_discs.experiment.experiment import perform, request_of, samplers_of
+from sl_discs.instances.graph import Graph
+from sl_discs.problems.kind import kinds_of
 from sl_discs.support.errors import InputError, Interrupted, MissingExtra
 from sl_discs.support.signals import Notice
 
@@ -130,6 +132,13 @@ def test_values_that_all_agree_tell_nothing_of_errors(final):
     assert unknown == {"ess", "ess_a_step", "ess_a_second", "r_hat", "f_mean_se"}
 
 
+def test_a_graph_poses_no_distribution(discs):
+    request_of(FIELDS, model_of("ising"), samplers_of("gibbs"), named={}).load()
+    assert kinds_of(Graph.from_arrays("edge", 2, [(0, 1)])) == [
+        "mis", "maxcut", "maxclique", "vertex_cover"
+    ]  # fmt: skip
+
+
 def test_a_whole_number_of_discs_may_be_real(discs):
     """The config of `fhmm` has sigma=2; the log-density falls by squares over 2 sigma^2."""
     below = [
@@ -194,11 +203,6 @@ def test_what_discs_cannot_build_and_samplers_cannot_run(discs):
     ]:
         with pytest.raises(InputError, match=named):
             sl_discs.run(sampler, model_config=model, **FIELDS)
-
-
-def test_every_step_counts():
-    with pytest.raises(InputError, match="log_every_steps"):
-        sl_discs.run("gwg", model_config=model_of("ising"), log_every_steps=10, **FIELDS)
 
 
 def test_without_discs(no_discs):
