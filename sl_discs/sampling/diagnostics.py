@@ -126,8 +126,8 @@ def diagnose(
             if effective is None:
                 bulk = effective_size(scores)
                 tail = min(
-                    effective_size(_halves(values <= np.quantile(values, q)).astype(float))
-                    for q in _TAILS
+                    effective_size(_halves(values <= limit).astype(float))
+                    for limit in np.quantile(values, _TAILS)
                 )
                 # If almost all values are equal, so are the quantiles, and tails carry no
                 # information.
