@@ -52,6 +52,8 @@ if [ -z "$paths" ]; then
   fi
 fi
 
+# Workers share the cores: threads of BLAS, which turn while they wait, would take them from other tests.
+export OMP_NUM_THREADS="${OMP_NUM_THREADS:-1}"
 .venv/bin/ruff check .
 .venv/bin/ruff format --check .
 .venv/bin/python docs/check.py

@@ -1,6 +1,7 @@
 """Draws from a log-density given as a function: their law by enumeration, and what is refused.
 
-Seeds are fixed; a test of a law fails for a correct sampler with probability 1e-6.
+Seeds are fixed; a test of a law fails for a correct sampler with probability 1e-6. Numbers of draws
+are powers of two: JAX compiles for each length of a call, and the calls have few lengths then.
 """
 
 import dataclasses
@@ -72,7 +73,7 @@ def test_exact_draws():
 )
 def test_means_are_those_of_the_law(method, sampler):
     """By 6 standard errors; localization, whose draws have the bias of U, by .05 in addition."""
-    found = sl_discs.sample(problem(), 0.8, draws=2000, method=method, sampler=sampler, seed=3)
+    found = sl_discs.sample(problem(), 0.8, draws=2_048, method=method, sampler=sampler, seed=3)
     probabilities, log_z = law(0.8)
     bias = 0.05 if method == "localization" else 1e-6
     assert found.how["engine"] == "reference" and found.reliable, found.verdict
@@ -108,7 +109,7 @@ def test_a_lookup_is_enough_for_samplers_without_gains():
         lambda table, x: table[(x @ 2 ** jnp.arange(6)).astype(int)], table, 6
     )
     found = sl_discs.sample(
-        lookup, 1.0, draws=1000, method="chain", sampler="metropolis", scan="random", seed=0
+        lookup, 1.0, draws=1_024, method="chain", sampler="metropolis", scan="random", seed=0
     )
     weights = np.exp(table)
     mean, error = found.mean()
@@ -136,7 +137,7 @@ def test_states_of_probability_0_are_never_visited(method):
     sizes = states[(states & np.roll(states, 1, axis=1)).sum(axis=1) == 0].sum(axis=1)
     weights = np.exp(0.5 * sizes)
     problem = sl_discs.from_log_density(hard_core, 0.5, 12)
-    found = sl_discs.sample(problem, draws=1_000, method=method, seed=1)
+    found = sl_discs.sample(problem, draws=1_024, method=method, seed=1)
     assert found.reliable and np.isfinite(found.values).all()
     assert (
         abs(found.mean().mean - 0.5 * weights @ sizes / weights.sum())
@@ -159,7 +160,7 @@ def test_where_hardly_any_state_has_a_probability_log_z_is_unknown():
         return jnp.where(x[rows] @ x[columns] > 0, -jnp.inf, 0.7 * x.sum())
 
     found = sl_discs.sample(
-        sl_discs.from_log_density(independent, (), 30), draws=800, method="tempering", seed=0
+        sl_discs.from_log_density(independent, (), 30), draws=1_024, method="tempering", seed=0
     )
     assert found.reliable and found.log_z is None and "log Z is unknown" in " ".join(found.notes)
 
@@ -208,7 +209,7 @@ def test_a_start_may_be_given():
         sl_discs.from_log_density(near, (), 40)
     problem = sl_discs.from_log_density(near, (), 40, start=hidden)
     draws = sl_discs.sample(
-        problem, draws=160, method="chain", sampler="gibbs", scan="random", seed=0
+        problem, draws=256, method="chain", sampler="gibbs", scan="random", seed=0
     )
     assert (np.abs(draws.states - hidden).sum(axis=1) <= 2).all()
     assert np.ptp(draws.states, axis=0).any()
@@ -227,7 +228,7 @@ def linear_above(constant):
 def test_a_constant_in_double_precision_changes_no_draw(method):
     with jax.enable_x64(True):
         few, many = (
-            sl_discs.sample(linear_above(one), draws=800, method=method) for one in (0.0, 1e8)
+            sl_discs.sample(linear_above(one), draws=1_024, method=method) for one in (0.0, 1e8)
         )
         assert jnp.array([1e8]).dtype == jnp.float64 and many.reliable
         np.testing.assert_array_equal(few.states, many.states)
@@ -238,7 +239,7 @@ def test_a_constant_in_double_precision_changes_no_draw(method):
 def test_values_too_coarse_for_the_temperature_are_not_reliable(method):
     """In single precision, numbers near 3e7 are 2 apart."""
     for constant, reliable in (1e3, True), (3e7, False):
-        draws = sl_discs.sample(linear_above(constant), draws=1_600, method=method)
+        draws = sl_discs.sample(linear_above(constant), draws=1_024, method=method)
         assert draws.reliable == reliable
         assert reliable or "rounding changes f by up to 3.6" in str(draws.verdict)
 

@@ -139,7 +139,7 @@ def test_all_sites_of_a_colour_at_once(method):
     rng = np.random.default_rng(1)
     pairs = {(i, (i + 1) % 8): 0.5 * rng.normal() for i in range(8)} | {(0, 4): 0.4}
     problem = sl_discs.ising({i: 0.3 * rng.normal() for i in range(8)}, pairs)
-    samples = sl_discs.sample(problem, 1.0, 1600, method, sampler="block_gibbs", seed=0)
+    samples = sl_discs.sample(problem, 1.0, 1_024, method, sampler="block_gibbs", seed=0)
     assert samples.how["engine"] == "reference" and samples.reliable, samples.verdict
     check(samples, truth_of(problem, 1.0))
 

@@ -116,7 +116,7 @@ def test_a_curve_of_a_log_density_with_states_of_probability_0():
     problem = sl_discs.from_log_density(excluded, 0.5, 10)
     known = sl_discs.sample(problem, TEMPERATURES, draws=80)
     found = sl_discs.sample(
-        problem, TEMPERATURES, draws=800, method="tempering", sampler="gibbs", seed=1
+        problem, TEMPERATURES, draws=1_024, method="tempering", sampler="gibbs", seed=1
     )
     for name in known.curve._fields[1:]:
         mean, error = getattr(found.curve, name).T

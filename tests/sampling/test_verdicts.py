@@ -157,7 +157,7 @@ def test_a_fixed_step_is_accepted_where_gains_are_large():
         sampler="dmala",
         adaptive=False,
         temperature=0.05,
-        draws=160,
+        draws=1_024,
         engine="reference",
     )
     assert (draws.group_magnetisations[:, -1] == 1).all()
