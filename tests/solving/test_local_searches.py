@@ -284,7 +284,7 @@ def test_the_best_state_of_a_small_problem_is_found_and_kept(problem):
     assert problem.evaluate(search.state[None]).values[0] == optimum(problem)
 
 
-@pytest.mark.parametrize("how", [{}, {"time_limit": 2.0}])
+@pytest.mark.parametrize("how", [{}, {"time_limit": 0.5}])
 def test_numbers_of_24_bits_are_parted_better_than_chains_can_tell(how):
     """Sums of squares have 54 bits. Chains alone end at a difference above 1,000; annealing in
     doubles at 331.

@@ -36,7 +36,7 @@ def problems():
 
 PROBLEMS = problems()
 # Of work, which the last one is enough for all that a call without a limit does.
-LIMITS = 0.01, 0.05, 0.2, 1.0, 8.0
+LIMITS = 0.01, 0.05, 0.2, 1.0, 4.0
 
 
 @pytest.fixture
