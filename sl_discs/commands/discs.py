@@ -115,10 +115,11 @@ def _check_config(module: Any) -> None:
         importlib.import_module(f"discs.models.{model.get('name')}")
         config = module.get_main_config()
     except (ImportError, AttributeError, KeyError) as error:
-        fields = {field: model.get(field) for field in ("name", "graph_type", "cfg_str")}
+        named = [f"{field}={model.get(field)}" for field in ("name", "graph_type", "cfg_str")]
         raise InputError(
-            f"DISCS cannot load the model of {fields} ({error!r}); its models are files in "
-            f"{configs}, their graph_types files in {configs}/NAME, and most cfg_strs like r-0.10"
+            f"DISCS cannot load the model of model_config with {', '.join(named)} ({error!r}); its "
+            f"models are files in {configs}, graph_types files in {configs}/NAME, and a cfg_str is "
+            "such as r-0.10"
         ) from error
     if not config.model.name:
         raise InputError(
