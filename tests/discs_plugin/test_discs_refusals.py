@@ -38,8 +38,8 @@ CASES = {
     "no model": ((LOCALIZED,), "--model_config=FILE"),
     "no sampler": ((f"{MODEL}bernoulli_config.py",), "--sampler_config=FILE"),
     "no experiment": (MIS, "--config=FILE"),
-    "a family": ((*MIS, "--model_config.graph_type=foo"), "graph_type 'foo' of mis"),
-    "a size": ((*MIS, "--model_config.cfg_str=_"), "model_config.cfg_str=_"),
+    "a family": ((*MIS, "--model_config.graph_type=foo"), "graph_type=foo"),
+    "a size": ((*MIS, "--model_config.cfg_str=_"), "cfg_str=_"),
     "no logged step": (
         (
             *MIS,
