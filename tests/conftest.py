@@ -16,6 +16,7 @@ from compared import comparisons
 from jaxtyping import install_import_hook
 from session import (  # noqa: F401 (pytest finds them here)
     programs_of_one_file,
+    pytest_collection_finish,
     pytest_configure,
     pytest_runtest_protocol,
     pytest_sessionstart,
@@ -48,12 +49,12 @@ def quickly_compiled():
 def limits_in_cpu_time(monkeypatch):
     """Counts time limits, and all that is measured for them, in CPU-seconds of the process.
 
-    Objects of earlier tests are not searched for garbage, which takes up to a second at a time.
+    Nothing is searched for garbage, which takes up to a second at a time after many tests.
     """
     monkeypatch.setattr(time, "perf_counter", time.process_time)
-    gc.freeze()
+    gc.disable()
     yield
-    gc.unfreeze()
+    gc.enable()
 
 
 def pytest_report_header(config):

@@ -2,6 +2,7 @@
 a limit for each test.
 """
 
+import gc
 import hashlib
 import os
 import shutil
@@ -59,6 +60,12 @@ def pytest_configure(config):
     for name, value in (("jax_compilation_cache_dir", f"{folder}/programs"), (LEAST, 0)):
         os.environ.setdefault(name.upper(), str(value))
         jax.config.update(name, value)
+
+
+def pytest_collection_finish():
+    """Leaves modules, and the lists of tests, out of every later search for garbage."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture(scope="module", autouse=True)

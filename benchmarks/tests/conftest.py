@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from session import (  # noqa: F401 (pytest finds them here)
     programs_of_one_file,
+    pytest_collection_finish,
     pytest_configure,
     pytest_runtest_protocol,
     pytest_sessionstart,

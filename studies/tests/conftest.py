@@ -2,6 +2,7 @@
 
 from session import (  # noqa: F401 (pytest finds them here)
     programs_of_one_file,
+    pytest_collection_finish,
     pytest_configure,
     pytest_runtest_protocol,
     pytest_sessionstart,
