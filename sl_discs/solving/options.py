@@ -292,7 +292,7 @@ def as_states(problem: Problem, states: Any, chains: int) -> Int8[np.ndarray, "R
     if states is None:
         return None
     states = samples_of_frame(of_series("initial_states", states))
-    if not hasattr(states, "__getitem__"):
+    if not hasattr(states, "__getitem__") or getattr(states, "ndim", 1) == 0:
         raise InputError(
             f"initial_states is {shown(states)}; expected a sample as a dict or [N], or several, "
             "such as Result.states",

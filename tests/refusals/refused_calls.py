@@ -754,6 +754,9 @@ REFUSALS |= {
     "solve, an answer as states": refuses(
         solve, PATH, initial_states=solve(PATH).answer, named="initial_states"
     ),
+    "solve, a number as states": refuses(
+        solve, PATH, initial_states=np.int64(1), named="initial_states"
+    ),
     "solve, masked states": refuses(solve, PATH, initial_states=hidden([1, 0], [0, 1])),
     "solve, a near argument": refuses(solve, SPINS, stepz=100),
     "solve, too many levels": refuses(solve, SPINS, "sl_gibbs", steps=100, K=64, n_min=4),
