@@ -18,9 +18,8 @@ from collections.abc import Callable
 
 import numpy as np
 from jaxtyping import Bool, Int32
-from scipy import sparse
 
-from sl_discs.instances.graph import Graph
+from sl_discs.instances.graph import Graph, component_of
 from sl_discs.support.errors import InputError
 
 # Barabasi-Albert graphs: each new node attaches to m earlier ones, preferring those with many
@@ -96,7 +95,8 @@ def draw_maxcut_er(rng: np.random.Generator, name: str, low: int, high: int, p: 
     for _ in range(1000):
         num_nodes = int(rng.integers(low, high, endpoint=True))
         edges = erdos_renyi_edges(rng, num_nodes, p)
-        kept = _largest_component(num_nodes, edges)
+        label = component_of(num_nodes, edges)
+        kept = label == np.argmax(np.bincount(label))
         if kept.sum() >= low:
             break
     else:
@@ -107,20 +107,6 @@ def draw_maxcut_er(rng: np.random.Generator, name: str, low: int, high: int, p: 
     new_label = np.cumsum(kept, dtype=np.int32) - 1
     edges = new_label[edges[kept[edges[:, 0]]]]
     return Graph.from_arrays(name, int(kept.sum()), edges, np.ones(len(edges)))
-
-
-def _largest_component(num_nodes: int, edges: Int32[np.ndarray, "E 2"]) -> Bool[np.ndarray, "n"]:
-    # Imported here, as other graphs are drawn without linear algebra.
-    from scipy.sparse import (
-        csgraph,
-    )
-
-    adjacency = sparse.coo_array(
-        (np.ones(len(edges), bool), tuple(edges.T)), (num_nodes, num_nodes)
-    )
-    # Labels count from 0 in the order of the components' smallest nodes.
-    label = csgraph.connected_components(adjacency, directed=False)[1]
-    return label == np.argmax(np.bincount(label))
 
 
 # Model RB: clique problems at the threshold (Xu, Boussemart, Hemery and Lecoutre, 2007), as in

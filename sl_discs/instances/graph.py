@@ -55,6 +55,19 @@ def neighbours_of(size: int, pairs: Int[np.ndarray, "E 2"]) -> Neighbours:
     return Neighbours(rows.indptr, rows.indices, rows.data, pairs)
 
 
+def component_of(num_nodes: int, edges: Int[np.ndarray, "E 2"]) -> Int32[np.ndarray, "N"]:
+    """Returns the component of each node; they count from 0 in the order of their smallest
+    nodes.
+    """
+    # Imported here, as most graphs are read and drawn without linear algebra.
+    from scipy.sparse import csgraph
+
+    adjacency = sparse.coo_array(
+        (np.ones(len(edges), bool), tuple(edges.T)), (num_nodes, num_nodes)
+    )
+    return csgraph.connected_components(adjacency, directed=False)[1]
+
+
 @dataclasses.dataclass(frozen=True)
 class Graph:
     """A simple undirected graph with optional weights of edges and nodes, the input of all graph

@@ -575,7 +575,9 @@ class Collector:
         states = improve(problem, answer.states)
         best = answer if np.array_equal(states, answer.states) else problem.evaluate(states)
         problem_in_units = units(problem)
-        improved = problem_in_units.unit * self._sign * (best.values - answer.values)
+        unit = problem_in_units.unit
+        constant = float(problem_in_units.constant)
+        improved = unit * self._sign * (best.values - answer.values)
         row = best_row(problem, best)
         values = np.array([problem_in_units.value(value) for value in best.values.tolist()])
         # Where values are equal after rounding, the best state stands for all.
@@ -600,13 +602,10 @@ class Collector:
         drawn = isinstance(problem.source, Graph) and problem.num_variables <= _DRAWN
         so_far = self._sign * np.maximum.accumulate(self._sign * trajectory.best)
         scaled = trajectory._replace(
-            best=so_far, temperature=trajectory.temperature * problem_in_units.unit
+            best=so_far * unit + constant,
+            mean=trajectory.mean * unit + constant,
+            temperature=trajectory.temperature * unit,
         )
-        for name in "best", "mean":
-            of_given = getattr(scaled, name) * problem_in_units.unit + float(
-                problem_in_units.constant
-            )
-            scaled = scaled._replace(**{name: of_given})
         final = best.states if final is None else presolved.lift(final)
         return Result(
             kind=problem.kind,
@@ -625,7 +624,7 @@ class Collector:
             **means,
             steps=self._steps,
             rounds=len(self._parts),
-            annealing=times(annealing, problem_in_units.unit),
+            annealing=times(annealing, unit),
             timing=timing,
             bound=reported,
             edges=np.asarray(problem.source.edges if drawn else np.empty((0, 2)), np.int32),

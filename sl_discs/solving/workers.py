@@ -42,9 +42,12 @@ class Workers(NamedTuple):
 
 
 # Weights that are not whole are known to branch and bound up to rounding, and to enumeration
-# exactly.
+# exactly. Of cliques, most pairs have a term, so that no variable is eliminated.
 ON_SETS = Workers(
-    reduce_sets, (Cover, clique_prover, integer_prover, enumeration), greedy_state, cover_search
+    reduce_sets,
+    (Cover, clique_prover, integer_prover, enumeration, elimination),
+    greedy_state,
+    cover_search,
 )
 # Of values that are functions of spins.
 ON_SPINS = Workers(
@@ -56,7 +59,9 @@ ON_SPINS = Workers(
 WORKERS = {
     "mis": ON_SETS,
     "vertex_cover": ON_SETS,
-    "maxclique": ON_SETS._replace(reduction=reduce_maxclique, greedy=greedy_clique),
+    "maxclique": ON_SETS._replace(
+        reduction=reduce_maxclique, provers=ON_SETS.provers[:-1], greedy=greedy_clique
+    ),
     "maxcut": ON_SPINS,
     "qubo": ON_SPINS,
     "ising": ON_SPINS,

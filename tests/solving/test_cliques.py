@@ -2,6 +2,7 @@
 hold as bounds.
 """
 
+import functools
 import itertools
 
 import networkx as nx
@@ -103,6 +104,25 @@ def test_hopeless_problems_are_given_up():
     assert cliques.clique_prover(unreduced(sl_discs.mis(nx.path_graph(2_001)))).endswith(
         "up to 2,000 nodes"
     )
+
+
+@pytest.mark.parametrize("kind", ["mis", "vertex_cover"])
+@pytest.mark.parametrize("heaviest", [1, 99])
+def test_components_are_proved_one_after_another(kind, heaviest):
+    """More nodes than branch and bound takes together; the answer is a best one of each."""
+    rng = np.random.default_rng(0)
+    size = 40
+    whole = nx.disjoint_union_all(nx.gnp_random_graph(size, 0.3, seed=seed) for seed in range(60))
+    for node in whole:
+        whole.nodes[node]["own"] = int(rng.integers(1, heaviest, endpoint=True))
+    make = functools.partial(getattr(sl_discs, kind), weight="own")
+    found = sl_discs.solve(make(whole))
+    assert found.optimal and found.bound_by == "branch and bound"
+    for begin in range(0, len(whole), size):
+        part = make(whole.subgraph(range(begin, begin + size)))
+        alone = sl_discs.solve(part)
+        assert alone.optimal
+        assert part.value({v: found.best_sample[v] for v in part.labels}) == alone.best_value
 
 
 def test_provers_are_hopeful_only_while_one_expects_to_end():

@@ -329,6 +329,15 @@ def _trees(rng) -> nx.Graph:
     return nx.disjoint_union(graph, nx.path_graph(int(rng.integers(1, 4))))
 
 
+def _several(rng) -> nx.Graph:
+    """Components of which rules leave some."""
+    sizes = rng.integers(5, 10, int(rng.integers(2, 5))).tolist()
+    return nx.disjoint_union_all(
+        nx.gnp_random_graph(size, rng.uniform(0.5, 1.0), seed=int(rng.integers(1e9)))
+        for size in sizes
+    )
+
+
 def _small_world(rng) -> nx.Graph:
     """Sparse and with many triangles, on which all rules of sets are met."""
     return nx.watts_strogatz_graph(int(rng.integers(20, 33)), 6, 0.2, seed=int(rng.integers(1e9)))
@@ -343,6 +352,7 @@ GRAPHS = {
     "small": _small,
     "band": _band,
     "trees": _trees,
+    "several": _several,
     "small world": _small_world,
     "torus": _torus,
 }

@@ -27,6 +27,7 @@ from numba import types
 from numba.extending import intrinsic
 
 from sl_discs.engines.cpu.jit import called, entered, inlined
+from sl_discs.instances.graph import component_of
 from sl_discs.solving.presolved import Presolved
 from sl_discs.solving.proofs import TURN, SetProver, Worker
 
@@ -348,45 +349,67 @@ _WORDS_A_SECOND = 1e9
 _MEASURED = 0.3
 _MOST_NODES = 2_000
 # Nominal seconds for each pair of nodes until the search begins, and of a slice, which is all that
-# turns may lose.
+# turns may lose, and enough to lay out a small component.
 _PAIR_S = 1e-8
 _SLICE_S = 0.02 * TURN
 
 
 class Cliques(SetProver):
-    """The heaviest cliques of a graph, or of its complement, whose cliques are independent sets."""
+    """The heaviest cliques of a graph, or of its complement, whose cliques are independent sets: of
+    each component, one after another.
+    """
 
     by = "branch and bound"
 
-    def _run(self) -> Iterator[float]:
-        yield self.problem.num_variables**2 * _PAIR_S
+    def __init__(self, presolved: Presolved):
+        super().__init__(presolved)
         graph = self.problem.source
-        adjacency = (
-            graph.neighbours.matrix(np.ones(graph.num_edges, np.bool_)).toarray() == self.cliques
-        )
-        np.fill_diagonal(adjacency, False)
-        search = CliqueSearch(adjacency, self.weights)
-        # The best weight, and the work and the part that was searched since when it is known.
-        known, worked, done = 0.0, 0.0, 0.0
-        while not search.over:
-            yield _SLICE_S
-            if np.isfinite(self.best):
-                search.raise_best(self.weight_of(self.best))
-            if search.best > known:
-                known = search.best
-                worked = 0.0
-                done = search.done()
-            search.advance(int(_SLICE_S * _WORDS_A_SECOND))
-            worked += _SLICE_S
-            if search.best > known:
-                self.take_nodes(search.found)
-            elif worked > _MEASURED:
-                self.expected = worked * (1 - search.done()) / max(search.done() - done, 1e-9)
-        self.take_bound(search.best)
+        size = graph.num_nodes
+        # A clique is in one component.
+        self.component = np.zeros(size, np.int32)
+        if not self.cliques:
+            self.component = component_of(size, graph.edges)
+
+    def _run(self) -> Iterator[float]:
+        graph = self.problem.source
+        joined = graph.neighbours.matrix(np.ones(graph.num_edges, np.bool_))
+        ends = np.cumsum(np.bincount(self.component))
+        order = np.argsort(self.component, kind="stable")
+        components = sorted(np.split(order, ends[:-1]), key=len)
+        # A bound on the weight in the other components, and the nodes found there.
+        others = self.total
+        found = np.empty(0, np.int64)
+        for nodes in components:
+            yield len(nodes) ** 2 * _PAIR_S
+            adjacency = joined[nodes][:, nodes].toarray() == self.cliques
+            np.fill_diagonal(adjacency, False)
+            weights = self.weights[nodes]
+            others -= float(weights.sum())
+            search = CliqueSearch(adjacency, weights)
+            # The best weight, and the work and the part that was searched since when it is known.
+            known, worked, done = 0.0, 0.0, 0.0
+            while not search.over:
+                yield _SLICE_S
+                if np.isfinite(self.best):
+                    search.raise_best(self.weight_of(self.best) - others)
+                if search.best > known:
+                    known = search.best
+                    worked = 0.0
+                    done = search.done()
+                search.advance(int(_SLICE_S * _WORDS_A_SECOND))
+                worked += _SLICE_S
+                if search.best > known and nodes is components[-1]:
+                    self.take_nodes(np.append(found, nodes[search.found]))
+                elif worked > _MEASURED:
+                    self.expected = worked * (1 - search.done()) / max(search.done() - done, 1e-9)
+            others += search.best
+            found = np.append(found, nodes[search.found])
+        self.take_bound(others)
 
 
 def clique_prover(presolved: Presolved) -> Worker | str:
     """Returns a prover of heaviest sets or cliques, or why there is none."""
-    if presolved.left.num_variables > _MOST_NODES:
+    prover = Cliques(presolved)
+    if np.bincount(prover.component).max() > _MOST_NODES:
         return f"{Cliques.by} is for up to {_MOST_NODES:,} nodes"
-    return Cliques(presolved)
+    return prover
