@@ -59,7 +59,7 @@ def bits(one):
 @given(data=st.data(), weighted=st.booleans())
 def test_the_same_graphs_come_back_in_any_range(tmp_path_factory, data, weighted):
     path = tmp_path_factory.mktemp("archive") / "any.name"
-    drawn = data.draw(st.lists(graphs(weighted), max_size=4))
+    drawn = data.draw(st.lists(graphs(weighted), min_size=1, max_size=4))
     write_archive(path, drawn)
     assert count_graphs(path) == len(drawn)
     first = data.draw(st.integers(0, len(drawn)))
@@ -81,7 +81,7 @@ def test_graphs_without_weights_have_ones_beside_others(tmp_path):
 
 
 @settings(max_examples=30, deadline=None)
-@given(drawn=st.lists(forms(), max_size=3))
+@given(drawn=st.lists(forms(), min_size=1, max_size=3))
 def test_the_same_models_come_back(tmp_path_factory, drawn):
     path = tmp_path_factory.mktemp("forms") / "any.name"
     write_forms(path, drawn)
