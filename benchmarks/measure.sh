@@ -75,10 +75,10 @@ case "${1:-}" in
       --samplers=gwg,path_auxiliary,dmala,sl_gwg,sl_path_auxiliary,sl_dmala --engines=reference,cpu,discs \
       --repeats=3 --output="$kept/rates.json"
     for seconds in 1 10; do
-      name=solve chosen=
-      [ "$seconds" = 1 ] || { name=solve-10 && chosen=--cases=mis-sparse-10000,maxcut-torus-15-3d; }
-      measure "$name" 20 "$kept/$name.json" one_core "$python" benchmarks/rates.py $chosen --samplers=default \
-        --engines=cpu,dwave-samplers,kamis --graphs=8 --chains=8 --repeats=1 --seconds="$seconds" \
+      name=solve graphs=8
+      [ "$seconds" = 1 ] || { name=solve-10 && graphs=4; }
+      measure "$name" $((20 + 5 * (seconds - 1))) "$kept/$name.json" one_core "$python" benchmarks/rates.py --samplers=default \
+        --engines=cpu,dwave-samplers,kamis --graphs="$graphs" --chains=8 --repeats=1 --seconds="$seconds" \
         --output="$kept/$name.json"
     done
     measure theory 3 "$kept/theory/theory.json" one_core "$python" studies/theory.py --output="$kept/theory"

@@ -150,8 +150,8 @@ def sample(
 
     Raises:
       InputError: an argument is wrong; the message names it.
-      KeyboardInterrupt: Ctrl-C before there are draws; later, the run returns `Samples` marked as
-        interrupted.
+      KeyboardInterrupt: Ctrl-C, or an `interrupt`, before there are draws; later, the run returns
+        `Samples` marked as interrupted.
     """
     arguments = locals()
     checked_problem(arguments.pop("problem"), (LogDensity,))
