@@ -489,7 +489,7 @@ def _check_range(terms: Terms, temperature: float, largest: float) -> None:
         raise InputError(
             f"temperature is {temperature}; expected a number from {1 / largest:g} to {largest:g}"
         )
-    size = float(terms.reach() + abs(terms.constant))
+    size = float(terms.reach())
     if not max(size, size / temperature) <= largest:
         raise InputError(
             f"f of up to {size:.3g} over the temperature {temperature:g} is beyond the range of "
